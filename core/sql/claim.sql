@@ -1,0 +1,194 @@
+-- Claims: from ready to active, the attempt counted and the lease begun in one statement.
+-- Planner settings are pinned: with the statistics of an empty table another plan is many times dearer, and some
+-- plans take more rows than the limit.
+
+-- The fence that callers see.
+create or replace function fence_text(claim uuid, number int2) returns text language sql immutable parallel safe
+as $$ select claim::text || '/' || number::text $$;
+
+-- What a handler is told beyond the usual; null in the usual case.
+create or replace function claim_extra(j job, r runtime) returns text language sql stable parallel safe as $$
+  select case when j.tags is null and j.max_attempts = 25 and j.deadline is null and j.effect_key is null
+      and j.run_id is null and not j.synthetic and not r.checkpoints then null
+    else jsonb_strip_nulls(jsonb_build_object(
+      'tags', to_jsonb(j.tags),
+      'maxAttempts', nullif(j.max_attempts, 25),
+      'deadline', iso(j.deadline),
+      'idempotencyKey', j.effect_key,
+      'runId', j.run_id,
+      'synthetic', nullif(j.synthetic, false),
+      'checkpoints', nullif(r.checkpoints, false)))::text end
+$$;
+
+-- Takes up to quotas[i] rows from lanes[i] at or after hints[i], max_jobs in all, in the order of the lanes.
+-- A hint is the caller's memory of where the lane's first claimable row was; it only saves the walk over dead rows.
+-- p_numbered: how many rows the same claim has already taken.
+create or replace function claim_lanes(p_worker int, p_claim uuid, p_lanes bigint[], p_hints bigint[], p_quotas int[],
+  p_max_jobs int, p_lease_ms bigint, p_async_commit boolean, p_numbered int default 0)
+returns table (job_id uuid, claim_no int2, lane_id bigint, seq bigint, attempt int2, ends_ms bigint, payload text, extra text)
+language plpgsql security definer set search_path from current
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off set jit = off
+as $$
+declare
+  at timestamptz := clock_now();
+begin
+  if p_async_commit then
+    -- A claim that a crash of the database forgets only offers the job again.
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+  return query
+  with picked as materialized (
+    select x.job_id, (p_numbered + row_number() over (order by l.place, x.seq))::int2 as number
+    from unnest(p_lanes, p_hints, p_quotas) with ordinality l (lane_id, hint, quota, place)
+    cross join lateral (
+      select r.job_id, r.seq from runtime r
+      where r.lane_id = l.lane_id and r.state = 'r' and r.seq >= l.hint and (r.deadline is null or r.deadline > at)
+      order by r.lane_id, r.seq
+      limit l.quota
+      for update skip locked) x
+    limit p_max_jobs
+  ),
+  taken as (
+    update runtime r set
+      state = 'a',
+      attempt = r.attempt + 1,
+      claim_id = p_claim,
+      claim_no = p.number,
+      worker_id = p_worker,
+      claimed_at = at,
+      wake_at = least(at + ms(p_lease_ms), at + ms(r.timeout_ms), r.deadline),
+      lease_until = case when r.timeout_ms < p_lease_ms or r.deadline < at + ms(p_lease_ms) then at + ms(p_lease_ms) end
+    from picked p
+    where r.job_id = p.job_id
+    returning r as row
+  )
+  select (t.row).job_id, (t.row).claim_no, (t.row).lane_id, (t.row).seq, (t.row).attempt,
+    case when (t.row).timeout_ms is not null or (t.row).deadline is not null
+      then ms_between(at, least(at + ms((t.row).timeout_ms), (t.row).deadline)) end,
+    j.payload, claim_extra(j, t.row)
+  from taken t join job j on j.id = (t.row).job_id
+  order by (t.row).claim_no;
+end $$;
+
+-- The rows of a claim whose reply was lost.
+create or replace function claimed(p_claim uuid)
+returns table (job_id uuid, claim_no int2, lane_id bigint, seq bigint, attempt int2, ends_ms bigint, payload text, extra text)
+language plpgsql stable security definer set search_path from current as $$
+declare
+  at timestamptz := clock_now();
+begin
+  return query
+  select r.job_id, r.claim_no, r.lane_id, r.seq, r.attempt,
+    case when r.timeout_ms is not null or r.deadline is not null
+      then ms_between(at, least(r.claimed_at + ms(r.timeout_ms), r.deadline)) end,
+    j.payload, claim_extra(j, r)
+  from runtime r join job j on j.id = r.job_id
+  where r.state = 'a' and r.claim_id = p_claim
+  order by r.claim_no;
+end $$;
+
+-- Which of these lanes have a claimable row at or after their hint, and where.
+create or replace function lanes_ready(p_lanes bigint[], p_hints bigint[])
+returns table (lane_id bigint, head_seq bigint)
+language plpgsql stable security definer set search_path from current
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off set jit = off
+as $$
+begin
+  return query
+  select l.lane_id, x.seq from unnest(p_lanes, p_hints) l (lane_id, hint)
+  cross join lateral (
+    select r.seq from runtime r
+    where r.lane_id = l.lane_id and r.state = 'r' and r.seq >= l.hint
+    order by r.lane_id, r.seq
+    limit 1) x;
+end $$;
+
+-- For loops written by hand, in any language or psql: picks the lanes itself, by priority and then in fair turns,
+-- and first promotes and recovers a bounded batch, so that such a loop sees retries without another process.
+create or replace function claim(queues text[], handlers jsonb, max_jobs int default 1, lease_ms bigint default 30000,
+  claim_id uuid default gen_random_uuid(), worker int default null)
+returns table (id uuid, fence text, queue text, type text, version text, attempt int, max_attempts int, priority int,
+  endpoint text, has_payload boolean, payload jsonb, tags text[], deadline timestamptz, timeout_ms bigint,
+  lease_until timestamptz, idempotency_key text, run_id uuid, synthetic boolean)
+language plpgsql security definer set search_path from current set jit = off
+as $$
+#variable_conflict use_column
+declare
+  every_lane bigint[];
+  priorities int2[];
+  lanes bigint[];
+  quotas int[];
+  needed int := max_jobs;
+  starved int;
+  got bigint;
+  this_claim uuid := claim_id;
+  this_worker int := worker;
+  this_lease_ms bigint := lease_ms;
+begin
+  if not (max_jobs between 1 and 1000) is true then
+    perform refuse('invalid_argument', 'limit must be an integer from 1 to 1000', '{"field":"limit","low":1,"high":1000}');
+  end if;
+  if not (lease_ms between 100 and 86400000) is true then
+    perform refuse('invalid_argument', 'leaseMs must be an integer from 100 to 86400000', '{"field":"leaseMs","low":100,"high":86400000}');
+  end if;
+  if jsonb_typeof(handlers) is distinct from 'array' or exists (
+      select from jsonb_array_elements(handlers) h
+      where case when jsonb_typeof(h) <> 'object' then true
+        else not is_name(h->'type', 200) or (h ? 'version' and not is_name(h->'version', 200)) or h - array['type', 'version'] <> '{}' end) then
+    perform refuse('invalid_argument', 'handlers must be an array of {"type", "version"}', '{"field":"handlers"}');
+  end if;
+  if coalesce(cardinality(queues), 0) = 0 or exists (select from unnest(queues) q where (octet_length(q) between 1 and 200) is not true) then
+    perform refuse('invalid_argument', 'queues must be names of 1 to 200 bytes', '{"field":"queues"}');
+  end if;
+
+  -- Nothing is taken again when the same claim is asked for once more after a lost reply.
+  if not exists (select from claimed(this_claim)) then
+    perform promote(100);
+    perform recover(100);
+    perform expire(100);
+    select array_agg(l.lane_id), array_agg(l.priority) into every_lane, priorities
+    from worker_lanes(queues,
+      array(select h->>'type' from jsonb_array_elements(handlers) h),
+      array(select coalesce(h->>'version', '1') from jsonb_array_elements(handlers) h)) l;
+    if every_lane is not null then
+      -- Every 20th row claimed from this schema goes to the lane whose head has waited longest, so nothing starves.
+      select count(*) filter (where nextval('turn') % 20 = 0) into starved from generate_series(1, max_jobs);
+      if starved > 0 then
+        select array_agg(h.lane_id) into lanes from (
+          select r.lane_id from lanes_ready(every_lane, array_fill(0::bigint, array[cardinality(every_lane)])) r
+          order by r.head_seq limit starved) h;
+        if lanes is not null then
+          select count(*) into got from claim_lanes(this_worker, this_claim, lanes, array_fill(0::bigint, array[cardinality(lanes)]),
+            array_fill(1, array[cardinality(lanes)]), starved, this_lease_ms, false);
+          needed := needed - got::int;
+        end if;
+      end if;
+      -- Turns: the lanes of the highest priority that have work share what is wanted; then the next priority.
+      while needed > 0 loop
+        select array_agg(h.lane_id), array_agg(h.share) into lanes, quotas from (
+          select ready.lane_id, ceil(needed / (count(*) over ())::numeric)::int as share from (
+            select r.lane_id, dense_rank() over (order by l.priority desc) as rank
+            from lanes_ready(every_lane, array_fill(0::bigint, array[cardinality(every_lane)])) r
+            join unnest(every_lane, priorities) l (lane_id, priority) on l.lane_id = r.lane_id) ready
+          where ready.rank = 1
+          order by random()
+          limit needed) h;
+        exit when lanes is null;
+        select count(*) into got from claim_lanes(this_worker, this_claim, lanes, array_fill(0::bigint, array[cardinality(lanes)]),
+          quotas, needed, this_lease_ms, false, max_jobs - needed);
+        exit when got = 0;
+        needed := needed - got::int;
+      end loop;
+    end if;
+  end if;
+  return query
+  select r.job_id, fence_text(r.claim_id, r.claim_no), l.queue, l.type, l.version, r.attempt::int, j.max_attempts::int,
+    l.priority::int, l.endpoint, j.payload is not null, j.payload::jsonb, j.tags, j.deadline, j.timeout_ms,
+    coalesce(r.lease_until, r.wake_at), coalesce(j.effect_key, j.id::text), j.run_id, j.synthetic
+  from runtime r join job j on j.id = r.job_id
+  cross join lateral (select * from lane l where l.id = r.lane_id limit 1) l
+  where r.state = 'a' and r.claim_id = this_claim
+  order by r.claim_no, r.seq;
+end $$;

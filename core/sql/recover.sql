@@ -1,0 +1,110 @@
+-- What time does to jobs: due ones become ready, ended leases are recovered, deadlines end what never started.
+-- Every function works on a bounded batch, in the order of time, and passes over rows that others hold; the row's
+-- own columns are tested again under its lock, however old the list is.
+
+create or replace function promote(max_rows int) returns int
+language plpgsql security definer set search_path from current
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off set jit = off
+as $$
+declare
+  at timestamptz := clock_now();
+  moved int;
+  lanes bigint[];
+begin
+  with due as materialized (
+    select r.job_id from runtime r
+    where r.state = 's' and r.wake_at <= at
+    order by r.wake_at
+    limit max_rows
+    for update skip locked
+  ),
+  promoted as (
+    update runtime r set state = 'r', seq = nextval('position'), ready_at = at, wake_at = null
+    from due d where r.job_id = d.job_id
+    returning r.lane_id
+  )
+  select count(*), array_agg(distinct p.lane_id) into moved, lanes from promoted p;
+  if moved > 0 and exists (select from sleeper) then
+    perform wake_sleepers(array_agg(distinct l.queue), array_agg(distinct l.type)) from lane l where l.id = any (lanes);
+  end if;
+  return moved;
+end $$;
+
+-- Ends active attempts whose earliest limit is over, by the cause that came first; ties: deadline, timeout, lease.
+create or replace function recover(max_rows int) returns int
+language plpgsql security definer set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set enable_bitmapscan = off set jit = off
+as $$
+declare
+  at timestamptz := clock_now();
+  r runtime;
+  answer jsonb;
+  done int := 0;
+  lanes bigint[] := '{}';
+begin
+  for r in
+    select * from runtime w
+    where w.state = 'a' and w.wake_at <= at
+    order by w.wake_at
+    limit max_rows
+    for update skip locked
+  loop
+    answer := end_attempt(r, at, case
+      when r.deadline = r.wake_at then 'deadline'
+      when r.claimed_at + ms(r.timeout_ms) = r.wake_at then 'timeout'
+      else 'lease' end, '{}');
+    if answer->>'state' = 'ready' then
+      lanes := lanes || r.lane_id;
+    end if;
+    done := done + 1;
+  end loop;
+  if cardinality(lanes) > 0 and exists (select from sleeper) then
+    perform wake_sleepers(array_agg(distinct l.queue), array_agg(distinct l.type)) from lane l where l.id = any (lanes);
+  end if;
+  return done;
+end $$;
+
+-- Ends jobs that may no longer start: their deadline came while they waited.
+create or replace function expire(max_rows int) returns int
+language plpgsql security definer set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set enable_bitmapscan = off set jit = off
+as $$
+declare
+  at timestamptz := clock_now();
+  r runtime;
+  done int := 0;
+begin
+  for r in
+    select * from runtime w
+    where w.deadline is not null and w.state <> 'a' and w.deadline <= at
+    order by w.deadline
+    limit max_rows
+    for update skip locked
+  loop
+    perform end_job(r, at, 'f', 'deadline', r.uncertain);
+    done := done + 1;
+  end loop;
+  return done;
+end $$;
+
+-- One round of all three. Every worker offers it; the first of a moment does it, the others get zeros.
+create or replace function tick(max_rows int)
+returns table (promoted int, recovered int, expired int, more boolean, next_ms bigint)
+language plpgsql security definer set search_path from current set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+begin
+  promoted := 0; recovered := 0; expired := 0; more := false;
+  if pg_try_advisory_xact_lock('runtime'::regclass::oid::int, 1) then
+    promoted := promote(max_rows);
+    recovered := recover(max_rows);
+    expired := expire(max_rows);
+    more := greatest(promoted, recovered, expired) >= max_rows;
+    select ms_between(clock_now(), least(
+      (select min(r.wake_at) from runtime r where r.state = 's'),
+      (select min(r.wake_at) from runtime r where r.state = 'a'),
+      (select min(r.deadline) from runtime r where r.deadline is not null and r.state <> 'a'))) into next_ms;
+    next_ms := greatest(0, next_ms);
+  end if;
+  return next;
+end $$;

@@ -1,0 +1,14 @@
+-- A lane: all jobs of one queue, type, version, endpoint and priority. Everything that decides whether jobs may
+-- be claimed is the same for a whole lane, so jobs carry its id and nothing else of it.
+-- The id is a hash of the five names, and there is no unique constraint on purpose: two transactions that meet a
+-- new lane together both write its row, with the same id, and neither waits for the other's commit.
+create table lane (
+  id bigint not null,
+  queue text collate "C" not null,
+  type text collate "C" not null,
+  version text collate "C" not null,
+  endpoint text collate "C",
+  priority int2 not null
+);
+create index lane_id on lane (id);
+create index lane_handler on lane (queue, type, version);
