@@ -1,0 +1,66 @@
+"""One build per profile and its products where each language looks for them.
+
+`cargo build --workspace` makes every artefact at once; building packages one by one would compile the shared
+crates again with other features. Products are put in place by renaming, because a running process may have the
+old library mapped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from . import paths, process
+from .failure import HarnessError
+
+CARGO_ENV = {
+    # Without it pyo3 links libpython, and the workspace is compiled a second time for the difference.
+    "PYO3_BUILD_EXTENSION_MODULE": "1",
+    "CARGO_TERM_COLOR": "never",
+}
+
+RUST_TIMEOUT_S = 1800
+
+
+def rust(env: Mapping[str, str], log: Path) -> None:
+    """Compiles the workspace and puts the libraries in place."""
+    _run(["cargo", "build", "--workspace", "--locked"], paths.ROOT, env, log)
+    out = paths.CARGO_OUT
+    _place(out / "libdrayhorse_python.so", paths.PYTHON_PACKAGE / "_native.abi3.so")
+    _place(out / "libdrayhorse_node.so", paths.NODE_PACKAGE / "native" / "drayhorse.node")
+    archive = paths.GO_MODULE / "internal" / "clib" / paths.go_platform() / "libdrayhorse.a"
+    _place(out / "libdrayhorse.a", archive)
+    # Go's build cache does not look into an archive; it does look into a header that is included.
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    _write_if_changed(archive.with_name("archive_digest.h"), f"// SHA-256 of libdrayhorse.a: {digest}\n")
+
+
+def typescript(env: Mapping[str, str], log: Path) -> None:
+    """Compiles the TypeScript facade to JavaScript."""
+    _run(["npm", "run", "--silent", "build"], paths.NODE_PACKAGE, env, log)
+
+
+def _place(product: Path, place: Path) -> None:
+    if place.exists() and (place.stat().st_mtime_ns, place.stat().st_size) == (
+        product.stat().st_mtime_ns,
+        product.stat().st_size,
+    ):
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = place.with_name(f".{place.name}.{os.getpid()}")
+    shutil.copy2(product, fresh)
+    fresh.rename(place)
+
+
+def _write_if_changed(file: Path, text: str) -> None:
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
+
+
+def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> None:
+    code = process.run(argv, cwd=cwd, env={**env, **CARGO_ENV}, log=log, timeout_s=RUST_TIMEOUT_S)
+    if code != 0:
+        raise HarnessError(f"`{' '.join(argv)}` ended with {code}")

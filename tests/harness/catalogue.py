@@ -1,0 +1,137 @@
+"""Every step of `make test`, in the order in which they run: what is quick to fail comes first.
+
+To add a check, add a step here; `make test-GROUP` and `make step NAME=…` find it by its group and name.
+"""
+
+from __future__ import annotations
+
+from . import counts, paths
+from .step import Command, Need, Step
+
+ROOT = paths.ROOT
+PY = str(paths.PYTHON)
+RUFF = str(paths.VENV / "bin" / "ruff")
+PYTHON_SOURCES = ("bindings-python", "tests", "examples")
+RUFF_CONFIG = ("--config", "tests/ruff.toml")
+
+_TEST_NEEDS = (Need.VENV, Need.RUST, Need.SERVERS)
+
+
+def _fixed(*argvs: tuple[str, ...]) -> Command:
+    return lambda: [list(argv) for argv in argvs]
+
+
+def _pytest(*folders: str) -> Command:
+    return _fixed((PY, "-m", "pytest", "-q", "-p", "no:cacheprovider", *folders))
+
+
+STEPS: tuple[Step, ...] = (
+    Step("rustfmt", "rustfmt", ("lint",), _fixed(("cargo", "fmt", "--all", "--check")), ROOT),
+    Step(
+        "ruff",
+        "ruff check and format",
+        ("lint",),
+        _fixed(
+            (RUFF, "check", *RUFF_CONFIG, *PYTHON_SOURCES),
+            (RUFF, "format", "--check", *RUFF_CONFIG, *PYTHON_SOURCES),
+        ),
+        ROOT,
+        (Need.VENV,),
+    ),
+    Step(
+        "mypy",
+        "mypy --strict",
+        ("lint",),
+        _fixed((PY, "-m", "mypy", "--strict", "--config-file", "tests/mypy.ini")),
+        ROOT,
+        (Need.VENV,),
+    ),
+    Step(
+        "tsc",
+        "tsc --strict and the TypeScript linter",
+        ("lint",),
+        _fixed(("npm", "run", "--silent", "typecheck"), ("npm", "run", "--silent", "lint")),
+        paths.NODE_PACKAGE,
+        (Need.NODE_MODULES,),
+    ),
+    Step(
+        "golint",
+        "gofmt, go vet, staticcheck",
+        ("lint",),
+        _fixed(
+            # gofmt lists files and exits 0: the list has to be empty.
+            ("sh", "-c", 'bad=$(gofmt -l .); [ -z "$bad" ] || { echo "not formatted: $bad"; exit 1; }'),
+            ("go", "vet", "./..."),
+            (str(paths.GO_BIN / "staticcheck"), "./..."),
+        ),
+        paths.GO_MODULE,
+        (Need.GO_TOOLS, Need.RUST),
+    ),
+    Step(
+        "clippy",
+        "clippy",
+        ("lint",),
+        _fixed(("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings")),
+        ROOT,
+        timeout_s=1800,
+    ),
+    Step(
+        "checks",
+        "words, licences, versions, harness",
+        ("lint", "checks"),
+        _pytest("tests/checks"),
+        ROOT,
+        (Need.VENV,),
+        counts.pytest,
+    ),
+    Step(
+        "rust",
+        "Rust tests",
+        ("rust",),
+        _fixed(("cargo", "test", "--workspace", "--locked", "--no-fail-fast")),
+        ROOT,
+        _TEST_NEEDS,
+        counts.cargo,
+        timeout_s=2400,
+    ),
+    Step(
+        "python",
+        "Python tests",
+        ("python",),
+        _pytest("bindings-python/tests"),
+        ROOT,
+        _TEST_NEEDS,
+        counts.pytest,
+        timeout_s=1800,
+    ),
+    Step(
+        "node",
+        "Node tests",
+        ("node",),
+        _fixed(("npm", "test", "--silent")),
+        paths.NODE_PACKAGE,
+        (*_TEST_NEEDS, Need.NODE_MODULES, Need.TYPESCRIPT),
+        counts.node,
+        timeout_s=1800,
+    ),
+    Step(
+        "go",
+        "Go tests with the race detector",
+        ("go",),
+        _fixed(("go", "test", "-race", "-v", "-timeout", "25m", "./...")),
+        paths.GO_MODULE,
+        _TEST_NEEDS,
+        counts.go,
+        timeout_s=1800,
+    ),
+)
+
+
+def in_group(group: str) -> list[Step]:
+    """The steps of a group, or the one step with that name."""
+    return [step for step in STEPS if group in step.groups or group == step.name]
+
+
+def groups() -> list[str]:
+    """Every group and step name that `make` can be asked for."""
+    return sorted({name for step in STEPS for name in (step.name, *step.groups)})
