@@ -17,7 +17,7 @@ declare
   max_bytes int;
   too_large int2[];
   settled int;
-  r runtime;
+  held runtime;
   i int;
 begin
   select s.max_payload_bytes into max_bytes from settings s;
@@ -25,10 +25,10 @@ begin
   where octet_length(x.result) > max_bytes;
   if too_large is not null then
     foreach i in array too_large loop
-      select * into r from runtime w where w.job_id = p_jobs[i] and w.state = 'a' and w.claim_id = p_claims[i] and w.claim_no = p_numbers[i]
+      select * into held from runtime w where w.job_id = p_jobs[i] and w.state = 'a' and w.claim_id = p_claims[i] and w.claim_no = p_numbers[i]
       for update;
       if found then
-        perform end_attempt(r, at, 'output', jsonb_build_object('error', jsonb_build_object(
+        perform end_attempt(held, at, 'output', jsonb_build_object('error', jsonb_build_object(
           'name', 'PayloadTooLarge', 'message', format('the result is %s bytes of JSON; the limit is %s', octet_length(p_results[i]), max_bytes))));
       end if;
     end loop;
@@ -200,9 +200,9 @@ begin
     end if;
   end if;
 
-  insert into attempt (job_id, attempt, claim_id, claim_no, worker_id, claimed_at, ready_at, ended_at, cause, uncertain,
+  insert into attempt (job_id, attempt, claim_id, claim_no, worker_id, claimed_at, ready_at, ended_at, cause, uncertain, reported,
     delay_ms, source, run_at, error_name, error_message, detail)
-  values (r.job_id, r.attempt, r.claim_id, r.claim_no, r.worker_id, r.claimed_at, r.ready_at, at, cause, unsure,
+  values (r.job_id, r.attempt, r.claim_id, r.claim_no, r.worker_id, r.claimed_at, r.ready_at, at, cause, unsure, report ? 'claim',
     case when state is null then choice.delay_ms end,
     case when state is null then choice.source end,
     case when state is null then wake end,
@@ -230,14 +230,15 @@ begin
 end $$;
 
 -- What was answered to the failure report of this claim before; null when there was none.
-create or replace function earlier_answer(p_job uuid, p_claim uuid, p_number int2) returns jsonb
+create or replace function earlier_answer(p_job uuid, p_claim uuid, p_number int2, p_cause text) returns jsonb
 language sql stable set search_path from current as $$
   select case when a.delay_ms is null
       then jsonb_build_object('state', outcome_state(o.state), 'reason', o.reason)
       else jsonb_build_object('state', case when a.delay_ms = 0 then 'ready' else 'scheduled' end,
         'delayMs', a.delay_ms, 'source', a.source, 'nextRunAt', iso(a.run_at)) end
   from attempt a left join outcome o on o.job_id = a.job_id
-  where a.job_id = p_job and a.claim_id = p_claim and a.claim_no = p_number and a.cause <> 'lease'
+  where a.job_id = p_job and a.claim_id = p_claim and a.claim_no = p_number
+    and a.reported and a.cause in (p_cause, 'cancel')
 $$;
 
 -- reports: `[{"id","claim","number","cause","error",…}]`; returns the answers in the same order.
@@ -264,7 +265,7 @@ begin
     if found then
       answer := end_attempt(r, at, coalesce(given.e->>'cause', 'error'), given.e);
     else
-      answer := coalesce(earlier_answer(given.job_id, given.claim_id, given.claim_no), '{"error":"lease_lost"}');
+      answer := coalesce(earlier_answer(given.job_id, given.claim_id, given.claim_no, coalesce(given.e->>'cause', 'error')), '{"error":"lease_lost"}');
     end if;
     answers := answers || jsonb_build_object(given.n::text, answer);
   end loop;

@@ -36,6 +36,8 @@ create table attempt (
   -- error, timeout, lease, deadline, output, input, checkpoint, cancel
   cause text not null,
   uncertain boolean not null,
+  -- Ended by a report under its fence, not by recovery.
+  reported boolean not null,
   -- The wait before the next attempt; null when there is none.
   delay_ms bigint,
   source text,

@@ -1,0 +1,124 @@
+-- Redrive: a new job made from a failed one, linked both ways. The new job starts at attempt 1 with the source's
+-- definition; times, key and synthetic stay behind, checkpoints come along only if asked for.
+
+create or replace function ever_started(o outcome) returns boolean language sql stable set search_path from current as $$
+  select o.attempt > 0 or exists (select from event e where e.job_id = o.job_id and e.kind = 'released')
+$$;
+
+-- Makes the new job of one request and source, or finds the one it made before.
+create or replace function repeat_job(source job, request jsonb, kind text, at timestamptz) returns uuid
+language plpgsql set search_path from current as $$
+declare
+  made uuid := uuid7();
+  earlier uuid;
+begin
+  insert into redrive_request (request_id, source_id, job_id, at, actor, reason)
+  values (request->>'requestId', source.id, made, at, request->>'actor', request->>'reason')
+  on conflict do nothing;
+  if not found then
+    select q.job_id into earlier from redrive_request q where q.request_id = request->>'requestId' and q.source_id = source.id;
+    return earlier;
+  end if;
+  insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, tags, timeout_ms, effect_key, source_id)
+  values (made, source.lane_id, at, source.max_attempts, source.payload, source.policy, source.tags, source.timeout_ms,
+    case when not arg_boolean(request, 'newEffectKey') then coalesce(source.effect_key, source.id::text) end, source.id);
+  insert into runtime (job_id, lane_id, seq, state, timeout_ms, checkpoints)
+  values (made, source.lane_id, nextval('position'), 'r', source.timeout_ms,
+    arg_boolean(request, 'copyCheckpoints') and exists (select from checkpoint c where c.job_id = source.id));
+  if arg_boolean(request, 'copyCheckpoints') then
+    insert into checkpoint (job_id, name, attempt, saved_at, value)
+    select made, c.name, 0, c.saved_at, c.value from checkpoint c where c.job_id = source.id;
+  end if;
+  insert into event (job_id, at, kind, data) values (source.id, at, kind,
+    jsonb_build_object('jobId', made, 'actor', request->>'actor', 'reason', request->>'reason', 'requestId', request->>'requestId'));
+  return made;
+end $$;
+
+create or replace function check_request(request jsonb, allowed text[]) returns void
+language plpgsql immutable set search_path from current as $$
+declare
+  unknown text;
+begin
+  select key into unknown from jsonb_object_keys(request) key where key <> all (allowed) order by key limit 1;
+  if found then
+    perform refuse('invalid_argument', 'unknown option: ' || left(unknown, 100), jsonb_build_object('field', left(unknown, 100)));
+  end if;
+  perform arg_text(request, 'actor', 200, true), arg_text(request, 'reason', 2000, true), arg_text(request, 'requestId', 200, true),
+    arg_boolean(request, 'acknowledgeDuplicateRisk'), arg_boolean(request, 'copyCheckpoints'), arg_boolean(request, 'newEffectKey');
+end $$;
+
+-- request: `{"id"} or {"filter", "limit"?, "after"?}` with actor, reason, requestId, acknowledgeDuplicateRisk?,
+-- copyCheckpoints?, newEffectKey?. Returns `[{"id","sourceId"}]`. A filter is worked off page by page in the order
+-- of source ids: the next page is asked for with `after`, the last source id; the same page asked twice answers the same.
+create or replace function redrive(request jsonb) returns text
+language plpgsql security definer set search_path from current set jit = off as $$
+declare
+  at timestamptz := clock_now();
+  source job;
+  ended outcome;
+  page int;
+  answers jsonb := '[]';
+  picked uuid;
+begin
+  perform check_request(request, array['id', 'filter', 'limit', 'after', 'actor', 'reason', 'requestId',
+    'acknowledgeDuplicateRisk', 'copyCheckpoints', 'newEffectKey']);
+  if (request ? 'id') = (request ? 'filter') then
+    perform refuse('invalid_argument', 'redrive needs either id or filter', '{"field":"id"}');
+  end if;
+  if request ? 'id' then
+    select * into source from job j where j.id = arg_uuid(request, 'id');
+    if not found then
+      perform refuse('not_found', format('there is no job %s', request->>'id'), '{"field":"id"}');
+    end if;
+    select * into ended from outcome o where o.job_id = source.id;
+    if ended.state is distinct from 'f' then
+      perform refuse('wrong_state', format('job %s has not failed: only a failed job can be redriven', source.id), '{"field":"id"}');
+    end if;
+  end if;
+  perform check_filter(coalesce(request->'filter', '{}'));
+  page := arg_integer(request, 'limit', 1, 1000, 1000);
+  for picked in
+    select source.id where request ? 'id'
+    union all
+    select p.id from (
+      select o.job_id as id from outcome o
+      where request ? 'filter' and o.state = 'f'
+        and (not request ? 'after' or o.job_id > arg_uuid(request, 'after'))
+        and matches_filter(o.job_id, o.lane_id, o.uncertain, request->'filter')
+        and not exists (select from redrive_request q where q.source_id = o.job_id and q.request_id <> request->>'requestId')
+      order by o.job_id
+      limit page) p
+  loop
+    select * into strict source from job j where j.id = picked;
+    select * into strict ended from outcome o where o.job_id = picked;
+    if not arg_boolean(request, 'acknowledgeDuplicateRisk') and ever_started(ended)
+       and exists (select from lane l where l.id = source.lane_id and l.endpoint is not null) then
+      perform refuse('invalid_argument', format('an attempt of job %s has started and may have reached its endpoint: '
+        'acknowledgeDuplicateRisk must be true', picked), jsonb_build_object('field', 'acknowledgeDuplicateRisk', 'id', picked));
+    end if;
+    answers := answers || jsonb_build_object('id', repeat_job(source, request, 'redriven', at), 'sourceId', picked);
+  end loop;
+  if answers <> '[]' and exists (select from sleeper) then
+    perform wake_sleepers(array_agg(distinct l.queue), array_agg(distinct l.type))
+    from jsonb_array_elements(answers) a join job j on j.id = (a->>'id')::uuid join lane l on l.id = j.lane_id;
+  end if;
+  return answers::text;
+end $$;
+
+create or replace function rpc_redrive(args jsonb) returns text
+language sql security definer set search_path from current as 'select redrive(args)';
+
+-- How many jobs a redrive by this filter would make, and what they risk.
+create or replace function rpc_redrive_preview(args jsonb) returns text
+language plpgsql stable security definer set search_path from current set jit = off as $$
+begin
+  perform check_filter(coalesce(args->'filter', '{}'));
+  return (
+    select jsonb_build_object(
+      'count', count(*),
+      'withEndpoint', count(*) filter (where ever_started(o) and exists (select from lane l where l.id = o.lane_id and l.endpoint is not null)),
+      'uncertain', count(*) filter (where o.uncertain))::text
+    from outcome o
+    where o.state = 'f' and matches_filter(o.job_id, o.lane_id, o.uncertain, coalesce(args->'filter', '{}'))
+      and not exists (select from redrive_request q where q.source_id = o.job_id));
+end $$;

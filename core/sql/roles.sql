@@ -1,0 +1,54 @@
+-- Rights by what somebody does. Every function runs with the owner's rights and a pinned search_path, so a role
+-- needs USAGE on the schema and EXECUTE on its functions, and sees no table.
+--   producer  enqueues
+--   worker    everything a worker process and an operator's redrive need
+--   reader    snapshots, timelines, lists, counts and the views
+
+create or replace function functions_for(access text) returns text[] language sql immutable as $$
+  select case access
+    when 'producer' then array['enqueue']
+    when 'reader' then array['rpc_get', 'rpc_timeline', 'rpc_list', 'rpc_counts', 'rpc_outcome', 'rpc_workers_list',
+      'rpc_preview_policy', 'rpc_redrive_preview', 'preview_policy']
+    when 'worker' then array['enqueue', 'rpc_get', 'rpc_timeline', 'rpc_list', 'rpc_counts', 'rpc_outcome', 'rpc_workers_list',
+      'rpc_preview_policy', 'rpc_redrive_preview', 'preview_policy',
+      'claim', 'claim_lanes', 'claimed', 'lanes_ready', 'worker_lanes', 'complete', 'fail', 'release', 'heartbeat',
+      'checkpoint_get', 'checkpoint_put', 'progress', 'promote', 'recover', 'expire', 'tick', 'prune', 'cancel', 'redrive',
+      'worker_start', 'worker_seen', 'worker_stop', 'sleep', 'wake',
+      'rpc_claim', 'rpc_complete', 'rpc_fail', 'rpc_release', 'rpc_heartbeat', 'rpc_checkpoint_get', 'rpc_checkpoint_put',
+      'rpc_cancel', 'rpc_redrive', 'rpc_prune']
+    end
+$$;
+
+create or replace function change_access(p_role text, access text, granting boolean) returns void
+language plpgsql set search_path from current as $$
+declare
+  f record;
+begin
+  if functions_for(access) is null then
+    perform refuse('invalid_argument', 'access must be worker, producer or reader', '{"field":"access"}');
+  end if;
+  if not exists (select from pg_roles r where r.rolname = p_role) then
+    perform refuse('not_found', format('there is no role %s', p_role), '{"field":"role"}');
+  end if;
+  execute format(case when granting then 'grant usage on schema %I to %I' else 'revoke usage on schema %I from %I' end, current_schema, p_role);
+  execute format(case when granting then 'grant select on table schema_version to %I' else 'revoke select on table schema_version from %I' end, p_role);
+  for f in
+    select p.oid::regprocedure as signature from pg_proc p
+    where p.pronamespace = current_schema::regnamespace and p.proname = any (functions_for(access))
+  loop
+    execute format(case when granting then 'grant execute on function %s to %I' else 'revoke execute on function %s from %I' end, f.signature, p_role);
+  end loop;
+end $$;
+
+create or replace function rpc_grant(args jsonb) returns text language plpgsql set search_path from current as $$
+begin
+  perform change_access(arg_text(args, 'role', 63, true), arg_text(args, 'access', 20, true), true);
+  return '{}';
+end $$;
+
+create or replace function rpc_revoke(args jsonb) returns text language plpgsql set search_path from current as $$
+begin
+  perform change_access(arg_text(args, 'role', 63, true), arg_text(args, 'access', 20, true), false);
+  return '{}';
+end $$;
+
