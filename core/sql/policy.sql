@@ -38,8 +38,9 @@ begin
     keys := '{maxAttempts,initialDelayMs,multiplier,maxDelayMs,jitterPercent}';
     lows := '{1,0,1,0,0}';
     highs := '{100,86400000,100,86400000,100}';
-  elsif kind in ('standard', 'aggressive', 'relaxed', 'custom') and jsonb_typeof(policy->'type') = 'string' then
-    perform refuse('policy_invalid', format('%s.type: %s is for endpoints and contracts; a job takes fixed, exponential or decorrelated-jitter', field, kind),
+  elsif kind in ('standard', 'aggressive', 'relaxed', 'custom') then
+    perform refuse('policy_invalid',
+      format('%s.type: %s is for endpoints and contracts; a job takes fixed, exponential or decorrelated-jitter', field, kind),
       jsonb_build_object('field', field || '.type'));
   else
     perform refuse('policy_invalid', field || case when presets
