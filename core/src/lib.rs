@@ -7,3 +7,4 @@
 
 pub mod bridge;
 pub mod error;
+pub mod json;
