@@ -169,9 +169,10 @@ declare
   unsure boolean := p_cause in ('lease', 'timeout', 'deadline', 'output') or coalesce((report->>'uncertain')::boolean, false);
   state "char";
   reason text;
-  choice record;
+  chosen_ms bigint;
+  chosen_source text;
+  chosen_detail jsonb;
   wake timestamptz;
-  answer jsonb;
 begin
   select * into strict j from job where id = r.job_id;
   if r.cancel is not null then
@@ -192,22 +193,19 @@ begin
     state := 'f';
     reason := 'exhausted';
   else
-    select * into choice from choose_delay(j, r.attempt, cause, report);
-    wake := at + ms(choice.delay_ms);
+    select c.delay_ms, c.source, c.detail into chosen_ms, chosen_source, chosen_detail from choose_delay(j, r.attempt, cause, report) c;
+    wake := at + ms(chosen_ms);
     if r.deadline <= wake then
       state := 'f';
       reason := 'deadline';
+      chosen_ms := null; chosen_source := null; chosen_detail := null; wake := null;
     end if;
   end if;
 
   insert into attempt (job_id, attempt, claim_id, claim_no, worker_id, claimed_at, ready_at, ended_at, cause, uncertain, reported,
     delay_ms, source, run_at, error_name, error_message, detail)
   values (r.job_id, r.attempt, r.claim_id, r.claim_no, r.worker_id, r.claimed_at, r.ready_at, at, cause, unsure, report ? 'claim',
-    case when state is null then choice.delay_ms end,
-    case when state is null then choice.source end,
-    case when state is null then wake end,
-    error->>'name', left(error->>'message', 500),
-    case when state is null then nullif(choice.detail, '{}') end);
+    chosen_ms, chosen_source, wake, error->>'name', left(error->>'message', 500), nullif(chosen_detail, '{}'));
   if report ? 'error' then
     perform keep_error(r.job_id, r.attempt, error);
   end if;
@@ -217,16 +215,16 @@ begin
     return jsonb_build_object('state', outcome_state(state), 'reason', reason);
   end if;
   update runtime w set
-    state = case when choice.delay_ms = 0 then 'r' else 's' end,
+    state = case when chosen_ms = 0 then 'r' else 's' end,
     seq = nextval('position'),
-    wake_at = case when choice.delay_ms > 0 then wake end,
-    ready_at = case when choice.delay_ms = 0 then at end,
+    wake_at = case when chosen_ms > 0 then wake end,
+    ready_at = case when chosen_ms = 0 then at end,
     uncertain = w.uncertain or unsure,
     claim_id = null, claim_no = null, worker_id = null, claimed_at = null, lease_until = null, progress = null,
     generation = null, probe = null
   where w.job_id = r.job_id;
-  return jsonb_build_object('state', case when choice.delay_ms = 0 then 'ready' else 'scheduled' end,
-    'delayMs', choice.delay_ms, 'source', choice.source, 'nextRunAt', iso(wake));
+  return jsonb_build_object('state', case when chosen_ms = 0 then 'ready' else 'scheduled' end,
+    'delayMs', chosen_ms, 'source', chosen_source, 'nextRunAt', iso(wake));
 end $$;
 
 -- What was answered to the failure report of this claim before; null when there was none.
@@ -342,7 +340,7 @@ begin
     select * from unnest(p_jobs, p_claims, p_numbers) with ordinality g (job_id, claim_id, claim_no, place) order by g.job_id
   ),
   locked as materialized (
-    select r.job_id from given g join runtime r on r.job_id = g.job_id and r.claim_id = g.claim_id and r.claim_no = g.claim_no
+    select r.job_id, g.place from given g join runtime r on r.job_id = g.job_id and r.claim_id = g.claim_id and r.claim_no = g.claim_no
     where r.state = 'a' and coalesce(r.lease_until, r.wake_at) > at
     order by g.job_id
     for update of r
@@ -352,9 +350,9 @@ begin
       wake_at = least(at + ms(p_lease_ms), r.claimed_at + ms(r.timeout_ms), r.deadline),
       lease_until = case when least(r.claimed_at + ms(r.timeout_ms), r.deadline) < at + ms(p_lease_ms) then at + ms(p_lease_ms) end
     from locked l where r.job_id = l.job_id
-    returning r.job_id, r.cancel is not null as canceling
+    returning l.place, r.cancel is not null as canceling
   )
-  select array_agg((case when n.job_id is null then 2 when n.canceling then 1 else 0 end)::int2 order by g.place) into codes
-  from given g left join renewed n on n.job_id = g.job_id;
+  select array_agg((case when n.place is null then 2 when n.canceling then 1 else 0 end)::int2 order by g.place) into codes
+  from given g left join renewed n on n.place = g.place;
   return codes;
 end $$;
