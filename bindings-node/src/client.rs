@@ -15,7 +15,9 @@ pub struct Connection {
 impl Connection {
     /// The core's client; an error before `connect` has ended well.
     pub fn client(&self) -> Result<&Client> {
-        self.client.get().ok_or_else(|| Error::new(Kind::Closed, "the queue is not connected"))
+        self.client
+            .get()
+            .ok_or_else(|| Error::new(Kind::Closed, "the queue is not connected"))
     }
 }
 
@@ -23,7 +25,9 @@ impl Drop for Connection {
     /// The last holder may be the garbage collector or the teardown of a `worker_threads` thread, which must not
     /// wait for running calls: the closing gets a thread of its own.
     fn drop(&mut self) {
-        let Some(client) = self.client.take() else { return };
+        let Some(client) = self.client.take() else {
+            return;
+        };
         let spare = client.clone();
         if detach("drayhorse-close", move || hang_up(&client)).is_err() {
             hang_up(&spare);
@@ -61,7 +65,9 @@ impl NativeClient {
         guard(|| {
             Ok(NativeClient {
                 mailbox: Arc::new(Mailbox::new(bell)),
-                connection: Arc::new(Connection { client: OnceLock::new() }),
+                connection: Arc::new(Connection {
+                    client: OnceLock::new(),
+                }),
             })
         })
     }
@@ -92,7 +98,11 @@ impl NativeClient {
     pub fn submit(&self, ticket: u32, verb: String, args_json: String) -> napi::Result<()> {
         guard(|| {
             let mailbox = self.mailbox.clone();
-            self.connection.client()?.submit(&verb, &args_json, Box::new(move |result| mailbox.put(ticket, result)));
+            self.connection.client()?.submit(
+                &verb,
+                &args_json,
+                Box::new(move |result| mailbox.put(ticket, result)),
+            );
             Ok(())
         })
     }

@@ -16,7 +16,9 @@ struct Running {
 
 impl Running {
     fn handle(&self) -> Result<&WorkerHandle> {
-        self.handle.get().ok_or_else(|| Error::new(Kind::Closed, "the worker does not run"))
+        self.handle
+            .get()
+            .ok_or_else(|| Error::new(Kind::Closed, "the worker does not run"))
     }
 }
 
@@ -24,7 +26,9 @@ impl Drop for Running {
     /// Reached without `close` when a `worker_threads` thread is terminated: what still runs is released, by a
     /// thread of its own because joining the core's threads takes time.
     fn drop(&mut self) {
-        let Some(handle) = self.handle.take() else { return };
+        let Some(handle) = self.handle.take() else {
+            return;
+        };
         let (handle, connection) = (Arc::new(handle), self.connection.clone());
         let spare = handle.clone();
         let close = move || {
@@ -60,7 +64,10 @@ impl NativeWorker {
         guard(|| {
             Ok(NativeWorker {
                 mailbox: Arc::new(Mailbox::new(bell)),
-                running: Arc::new(Running { handle: OnceLock::new(), connection: client.connection() }),
+                running: Arc::new(Running {
+                    handle: OnceLock::new(),
+                    connection: client.connection(),
+                }),
             })
         })
     }
@@ -74,7 +81,8 @@ impl NativeWorker {
                 let result = contain(|| {
                     let bell = mailbox.clone();
                     let client = running.connection.client()?;
-                    let handle = WorkerHandle::start(client, &options_json, Box::new(move || bell.ring()))?;
+                    let handle =
+                        WorkerHandle::start(client, &options_json, Box::new(move || bell.ring()))?;
                     match running.handle.set(handle) {
                         Ok(()) => Ok("null".to_owned()),
                         Err(second) => {
@@ -117,7 +125,11 @@ impl NativeWorker {
     pub fn submit(&self, ticket: u32, verb: String, args_json: String) -> napi::Result<()> {
         guard(|| {
             let mailbox = self.mailbox.clone();
-            self.running.handle()?.submit(&verb, &args_json, Box::new(move |result| mailbox.put(ticket, result)));
+            self.running.handle()?.submit(
+                &verb,
+                &args_json,
+                Box::new(move |result| mailbox.put(ticket, result)),
+            );
             Ok(())
         })
     }
@@ -126,7 +138,11 @@ impl NativeWorker {
     #[napi]
     pub fn lease_remaining(&self, handle: f64) -> napi::Result<String> {
         // Handles count up from 1 and stay far below 2^53, so the double is exact.
-        guard(|| self.running.handle()?.call("leaseRemaining", &format!("{{\"handle\":{handle:.0}}}")))
+        guard(|| {
+            self.running
+                .handle()?
+                .call("leaseRemaining", &format!("{{\"handle\":{handle:.0}}}"))
+        })
     }
 
     /// Starts the drain; its end is the event `stopped`.

@@ -1,0 +1,39 @@
+/**
+ * The surface for `import`. It re-exports the CommonJS build, so that a process has one instance of every class
+ * and `instanceof` holds however a module was loaded.
+ */
+
+export type * from "./index.js";
+export {
+  CheckpointConflictError,
+  ClosedError,
+  ConnectionLostError,
+  ContractConflictError,
+  ContractViolationError,
+  DrayhorseError,
+  EmbeddedFailedError,
+  Enqueued,
+  errorClasses,
+  IdempotencyConflictError,
+  InternalError,
+  InvalidArgumentError,
+  JobAbortError,
+  LeaseLostError,
+  NonRetryableError,
+  NotFoundError,
+  PayloadInvalidError,
+  PayloadTooLargeError,
+  PermissionDeniedError,
+  PolicyInvalidError,
+  Queue,
+  ReadOnlyError,
+  RetryableError,
+  SchemaMissingError,
+  SchemaTooNewError,
+  SchemaTooOldError,
+  StatementTimeoutError,
+  UsedAfterForkError,
+  WaitTimeoutError,
+  Worker,
+  WrongStateError,
+} from "./index.js";

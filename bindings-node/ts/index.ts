@@ -1,0 +1,35 @@
+/** The package's surface; `index.mts` offers the same to `import`. */
+export { NonRetryableError, RetryableError } from "./decisions.js";
+export { Enqueued } from "./enqueued.js";
+export type { ErrorCode, ErrorExtras } from "./errors.js";
+export {
+  CheckpointConflictError,
+  ClosedError,
+  ConnectionLostError,
+  ContractConflictError,
+  ContractViolationError,
+  DrayhorseError,
+  EmbeddedFailedError,
+  errorClasses,
+  IdempotencyConflictError,
+  InternalError,
+  InvalidArgumentError,
+  LeaseLostError,
+  NotFoundError,
+  PayloadInvalidError,
+  PayloadTooLargeError,
+  PermissionDeniedError,
+  PolicyInvalidError,
+  ReadOnlyError,
+  SchemaMissingError,
+  SchemaTooNewError,
+  SchemaTooOldError,
+  StatementTimeoutError,
+  UsedAfterForkError,
+  WaitTimeoutError,
+  WrongStateError,
+} from "./errors.js";
+export { JobAbortError } from "./job.js";
+export { Queue } from "./queue.js";
+export type * from "./types.js";
+export { Worker } from "./worker.js";

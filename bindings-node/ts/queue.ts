@@ -1,0 +1,250 @@
+/**
+ * `Queue`: one queue database, with a method for each control verb of the core. It owns the native client; workers
+ * share it. Which values are right is decided by the core and by SQL; here they only get their JSON form.
+ */
+import { decisionOfChain } from "./decisions.js";
+import { embeddedBin } from "./embedded.js";
+import { Enqueued } from "./enqueued.js";
+import { describe } from "./failure.js";
+import { decode, encodeArguments, encodePolicy, encodeValue, RawJson } from "./json.js";
+import { Line } from "./line.js";
+import { type NativeClient, native } from "./native.js";
+import { fromRows } from "./rows.js";
+import type {
+  CancelResult,
+  Claim,
+  ClaimOptions,
+  ClaimRef,
+  CompleteResult,
+  ConnectOptions,
+  EnqueueOptions,
+  EnqueueStatement,
+  FailOptions,
+  FailResult,
+  HeartbeatResult,
+  JobFilter,
+  JobList,
+  JobRef,
+  JobSnapshot,
+  JobState,
+  ListPage,
+  NewJob,
+  Outcome,
+  PolicyPreview,
+  Redriven,
+  RedriveOptions,
+  RedrivePreview,
+  RetryPolicy,
+  TimelineEvent,
+  WorkerInfo,
+} from "./types.js";
+
+/** What a running worker shows its queue. */
+export interface Runner {
+  /** Starts the drain and resolves at its end. */
+  drain(): Promise<void>;
+}
+
+/** The inside of a queue, for the workers of this package. */
+export interface QueueCore {
+  line: Line<NativeClient>;
+  /** The workers that run now; `close` drains them first. */
+  runners: Set<Runner>;
+}
+
+const cores = new WeakMap<Queue, QueueCore>();
+
+/** The inside of `queue`. */
+export function coreOf(queue: Queue): QueueCore {
+  const core = cores.get(queue);
+  if (!core) throw new TypeError("a Worker needs a Queue that came from Queue.connect");
+  return core;
+}
+
+export class Queue {
+  readonly #core: QueueCore;
+  #closing: Promise<void> | undefined;
+
+  /** Who is alive, what it handles, what it runs. */
+  readonly workers = {
+    list: (): Promise<WorkerInfo[]> => this.#rows("workers.list", {}),
+  };
+
+  private constructor(core: QueueCore) {
+    this.#core = core;
+    cores.set(this, core);
+  }
+
+  /** Connects to `postgresql://…`, or to a private server in `embedded:PATH`. */
+  static async connect(url: string, options: ConnectOptions = {}): Promise<Queue> {
+    const line = new Line<NativeClient>((bell) => new native.NativeClient(bell));
+    const passed = encodeArguments({ ...options, postgresBin: embeddedBin(url, options), language: "node" });
+    await line.call((client, ticket) => client.connect(ticket, url, passed));
+    return new Queue({ line, runners: new Set() });
+  }
+
+  /** Drains this queue's running workers, waits for running calls and closes the connections. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** Creates the schema or brings it up to date. */
+  migrate(): Promise<{ version: number; applied: number[] }> {
+    return this.#rows("migrate", {});
+  }
+
+  /** The schema's version and the one this package needs; `version` is absent when there is no schema. */
+  schemaVersion(): Promise<{ version?: number; expected: number }> {
+    return this.#rows("schemaVersion", {});
+  }
+
+  /** Refuses a schema that is missing, older or newer than this package needs. */
+  async assertCompatible(): Promise<void> {
+    await this.#call("assertCompatible", {});
+  }
+
+  /** Enqueues one job. */
+  async enqueue(type: string, payload?: unknown, options?: EnqueueOptions): Promise<Enqueued> {
+    return enqueuedFrom(
+      await this.#call("enqueue", jobArguments({ type, payload, ...(options && { options }) }, "")),
+    );
+  }
+
+  /** Enqueues all of `jobs` or none; the answers are in their order. */
+  async enqueueMany(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    return ((await this.#call("enqueueMany", batchArguments(jobs))) as unknown[]).map(enqueuedFrom);
+  }
+
+  /** The same as one statement for the caller's own connection and transaction. */
+  enqueueStatement(jobs: readonly NewJob[]): Promise<EnqueueStatement> {
+    return this.#call("enqueueStatement", batchArguments(jobs)) as Promise<EnqueueStatement>;
+  }
+
+  /** The job, or `undefined` when there is none. */
+  async get(id: JobRef): Promise<JobSnapshot | undefined> {
+    return (await this.#rows<JobSnapshot | null>("get", { id: String(id) })) ?? undefined;
+  }
+
+  /** What happened to a job, and why, in order. */
+  timeline(id: JobRef): Promise<TimelineEvent[]> {
+    return this.#rows("timeline", { id: String(id) });
+  }
+
+  /** Jobs, newest first. */
+  list(filter: JobFilter = {}, page: ListPage = {}): Promise<JobList> {
+    const { payload, ...rest } = page;
+    return this.#rows("list", { filter, page: rest, payload });
+  }
+
+  /** How many jobs are in each state. */
+  counts(filter: JobFilter = {}): Promise<Record<JobState, number>> {
+    return this.#rows("counts", { filter });
+  }
+
+  /** Waits for the job's end; a `WaitTimeoutError` leaves the job untouched. */
+  wait(id: JobRef, timeoutMs: number): Promise<Outcome> {
+    return this.#rows("wait", { id: String(id), timeoutMs });
+  }
+
+  /** Cancels a waiting job at once; a running handler is asked. */
+  async cancel(id: JobRef, options: { reason?: string; actor?: string } = {}): Promise<CancelResult> {
+    return (await this.#rows<{ result: CancelResult }>("cancel", { ...options, id: String(id) })).result;
+  }
+
+  /** Makes new jobs of a failed one, or of all failed ones that match a filter. */
+  redrive(target: JobRef | JobFilter, options: RedriveOptions): Promise<Redriven[]> {
+    const isRef = typeof target === "string" || target instanceof Enqueued;
+    return this.#rows("redrive", { ...options, ...(isRef ? { id: String(target) } : { filter: target }) });
+  }
+
+  /** How many jobs a redrive by this filter would make, and what they risk. */
+  redrivePreview(filter: JobFilter): Promise<RedrivePreview> {
+    return this.#rows("redrivePreview", { filter });
+  }
+
+  /** The delays SQL will choose after each of the first `attempts` failures of the job `jobId`. */
+  previewPolicy(
+    policy: RetryPolicy,
+    options: { jobId?: JobRef; attempts?: number } = {},
+  ): Promise<PolicyPreview> {
+    const { jobId, attempts } = options;
+    return this.#rows("previewPolicy", {
+      policy: encodePolicy(policy),
+      jobId: jobId === undefined ? undefined : String(jobId),
+      attempts,
+    });
+  }
+
+  /** Starts attempts for a loop of your own: whoever claims renews the lease and reports. */
+  claim(options: ClaimOptions): Promise<Claim[]> {
+    return this.#rows("claim", options);
+  }
+
+  /** Reports success. */
+  complete(claim: ClaimRef, result?: unknown): Promise<CompleteResult> {
+    const text = encodeValue(result, "result");
+    return this.#rows("complete", {
+      claim: claimOf(claim),
+      result: text === undefined ? undefined : new RawJson(text),
+    });
+  }
+
+  /** Reports a failure; what `options` leaves open the chain of `error` decides. */
+  fail(claim: ClaimRef, error: unknown, options: FailOptions = {}): Promise<FailResult> {
+    return this.#rows("fail", {
+      ...decisionOfChain(error),
+      ...options,
+      claim: claimOf(claim),
+      error: describe(error),
+    });
+  }
+
+  /** Gives a claim back: the attempt is not spent. */
+  async release(claim: ClaimRef): Promise<void> {
+    await this.#call("release", { claim: claimOf(claim) });
+  }
+
+  /** Renews leases; one answer per claim, in order. */
+  heartbeat(claims: readonly ClaimRef[], options: { leaseMs?: number } = {}): Promise<HeartbeatResult[]> {
+    return this.#rows("heartbeat", { claims: claims.map(claimOf), ...options });
+  }
+
+  /** Removes what retention lets go, a bounded number per call; `jobs` says how many. */
+  prune(options: { limit?: number } = {}): Promise<{ jobs: number }> {
+    return this.#rows("prune", options);
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#core.runners].map((runner) => runner.drain()));
+    await this.#core.line.call((client, ticket) => client.close(ticket));
+  }
+
+  async #rows<T>(verb: string, args: object): Promise<T> {
+    return fromRows<T>(await this.#call(verb, args));
+  }
+
+  async #call(verb: string, args: object): Promise<unknown> {
+    const text = encodeArguments(args);
+    return decode(await this.#core.line.call((client, ticket) => client.submit(ticket, verb, text)));
+  }
+}
+
+function enqueuedFrom(answer: unknown): Enqueued {
+  const { id, replayed } = answer as { id: string; replayed: boolean };
+  return new Enqueued(id, replayed);
+}
+
+function claimOf(claim: ClaimRef): ClaimRef {
+  return { id: claim.id, fence: claim.fence };
+}
+
+function batchArguments(jobs: readonly NewJob[]): object {
+  return { jobs: jobs.map((job, index) => jobArguments(job, `jobs[${index}].`)) };
+}
+
+function jobArguments(job: NewJob, path: string): object {
+  const payload = encodeValue(job.payload, `${path}payload`);
+  const options = job.options && { ...job.options, retryPolicy: encodePolicy(job.options.retryPolicy) };
+  return { type: job.type, payload: payload === undefined ? undefined : new RawJson(payload), options };
+}
