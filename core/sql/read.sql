@@ -262,39 +262,36 @@ begin
 end $$;
 
 -- How many jobs are in each state; with `"by": "queue"` the same per queue that has jobs.
-create or replace function rpc_counts(args jsonb) returns text
-language plpgsql stable security definer set search_path from current set jit = off as $$
-declare
-  filter jsonb := coalesce(args->'filter', '{}');
-  by_queue boolean := args ? 'by';
-  zeros jsonb := '{"blocked":0,"scheduled":0,"ready":0,"active":0,"succeeded":0,"failed":0,"canceled":0,"skipped":0}';
-  counted jsonb;
-begin
-  perform check_filter(filter);
-  if by_queue and args->>'by' is distinct from 'queue' then
-    perform refuse('invalid_argument', 'by must be queue', '{"field":"by"}');
-  end if;
-  with per_lane as (
+-- Jobs by lane and state: a queue has many jobs in a few lanes, so its name is looked up once per lane.
+create or replace function lane_counts(filter jsonb) returns table (lane_id bigint, state text, n bigint)
+language sql stable set search_path from current as $$
+  select c.lane_id, c.state, c.n from (
     select r.lane_id, live_state(r.state) as state, count(*) as n from runtime r
     where filter - 'state' = '{}' or matches_filter(r.job_id, r.lane_id, r.uncertain, filter) group by 1, 2
     union all
     select o.lane_id, outcome_state(o.state), count(*) from outcome o
-    where filter - 'state' = '{}' or matches_filter(o.job_id, o.lane_id, o.uncertain, filter) group by 1, 2
-  ),
-  per_queue as (
-    select case when by_queue then (lane_row(p.lane_id)).queue end as queue, p.state, sum(p.n)::bigint as n from per_lane p
-    where not filter ? 'state' or p.state = filter->>'state'
-    group by 1, 2
-  )
-  select case when by_queue
-    then jsonb_agg(jsonb_build_object('queue', q.queue) || zeros || q.states order by q.queue)
-    else jsonb_agg(zeros || q.states) end
-  into counted
-  from (select queue, jsonb_object_agg(state, n) as states from per_queue group by queue) q;
-  if by_queue then
-    return coalesce(counted, '[]')::text;
+    where filter - 'state' = '{}' or matches_filter(o.job_id, o.lane_id, o.uncertain, filter) group by 1, 2) c
+  where not filter ? 'state' or c.state = filter->>'state'
+$$;
+
+create or replace function rpc_counts(args jsonb) returns text
+language plpgsql stable security definer set search_path from current set jit = off as $$
+declare
+  none constant jsonb := '{"blocked":0,"scheduled":0,"ready":0,"active":0,"succeeded":0,"failed":0,"canceled":0,"skipped":0}';
+  filter jsonb := coalesce(args->'filter', '{}');
+begin
+  perform check_filter(filter);
+  if args ? 'by' and args->'by' <> '"queue"' then
+    perform refuse('invalid_argument', 'by must be queue', '{"field":"by"}');
   end if;
-  return coalesce(counted->0, zeros)::text;
+  if args ? 'by' then
+    return (select coalesce(jsonb_agg(none || q.counted || jsonb_build_object('queue', q.queue) order by q.queue), '[]') from (
+      select s.queue, jsonb_object_agg(s.state, s.n) as counted from (
+        select (lane_row(c.lane_id)).queue, c.state, sum(c.n) as n from lane_counts(filter) c group by 1, 2) s
+      group by s.queue) q)::text;
+  end if;
+  return (select none || coalesce(jsonb_object_agg(s.state, s.n), '{}')
+    from (select c.state, sum(c.n) as n from lane_counts(filter) c group by c.state) s)::text;
 end $$;
 
 -- The delays SQL will choose for a policy: for planning, and for the comparison of the SDKs.
