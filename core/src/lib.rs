@@ -8,3 +8,7 @@
 pub mod bridge;
 pub mod error;
 pub mod json;
+pub mod policy;
+pub mod time;
+pub mod migrate;
+pub mod store;
