@@ -75,7 +75,8 @@ fn explain(json: &str, root: &str, fault: Fault) -> Error {
         What::LoneSurrogate => unstorable("a lone surrogate"),
         What::Nesting => format!("nesting over {MAX_NESTING}"),
         What::Number => {
-            "a number with more than 131072 digits before or 16383 after the point cannot be stored".to_owned()
+            "a number with more than 131072 digits before or 16383 after the point cannot be stored"
+                .to_owned()
         }
     };
     let message = match path.is_empty() {
@@ -87,6 +88,20 @@ fn explain(json: &str, root: &str, fault: Fault) -> Error {
         What::Nesting => error.with("limit", MAX_NESTING),
         _ => error,
     }
+}
+
+/// The integer that the JSON text `raw` is, in any spelling (`1000`, `1e3`, `1000.0`), within its bounds; else
+/// `invalid_argument` in the sentence SQL uses.
+pub fn integer_within(raw: &str, field: &str, low: i64, high: i64) -> Result<i64> {
+    Decimal::parse(raw)
+        .and_then(|number| number.as_i64())
+        .filter(|value| (low..=high).contains(value))
+        .ok_or_else(|| {
+            let message = format!("{field} must be an integer from {low} to {high}");
+            Error::argument(field, message)
+                .with("low", low)
+                .with("high", high)
+        })
 }
 
 /// The open arrays and objects: one bit for each level, set for an object.

@@ -6,7 +6,7 @@
 const MAX_WHOLE_DIGITS: i64 = 131_072;
 /// …and this many after it.
 const MAX_FRACTION_DIGITS: i64 = 16_383;
-/// `numeric` refuses an exponent of this size even when the number is 0.
+/// `numeric` refuses an exponent of this size even when the number is 0; versions after 15 allow one more.
 const MAX_EXPONENT: i64 = i32::MAX as i64 / 2;
 /// The largest integer up to which a double holds every one: 2^53-1.
 const MAX_SAFE_INTEGER: i128 = 9_007_199_254_740_991;
@@ -253,7 +253,11 @@ mod tests {
             format!("{}e16383", format_args!("0.{}", digits(32_766))),
             "0.001e131074".to_owned(),
         ] {
-            assert!(decimal(&text).fits_numeric(), "{}", &text[..20.min(text.len())]);
+            assert!(
+                decimal(&text).fits_numeric(),
+                "{}",
+                &text[..20.min(text.len())]
+            );
         }
         for text in [
             "1e131072".to_owned(),
@@ -265,7 +269,11 @@ mod tests {
             "1.0e-16383".to_owned(),
             "0e1073741823".to_owned(),
         ] {
-            assert!(!decimal(&text).fits_numeric(), "{}", &text[..20.min(text.len())]);
+            assert!(
+                !decimal(&text).fits_numeric(),
+                "{}",
+                &text[..20.min(text.len())]
+            );
         }
     }
 }

@@ -66,10 +66,7 @@ fn what_postgresql_cannot_keep_is_refused_with_its_path() {
             r#"{"x":"a"#,
             "payload.x: not valid JSON: the end of a string expected at byte 7",
         ),
-        (
-            "1 2",
-            "payload: not valid JSON: the end expected at byte 2",
-        ),
+        ("1 2", "payload: not valid JSON: the end expected at byte 2"),
         ("", "payload: not valid JSON: a value expected at byte 0"),
         (
             r#"{"done":[{"q":1},"x"],"a":01}"#,
@@ -229,8 +226,12 @@ fn json_value() -> impl Strategy<Value = serde_json::Value> {
     leaf.prop_recursive(6, 64, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
-            prop::collection::btree_map(any::<String>().prop_map(|s| s.replace('\0', "")), inner, 0..6)
-                .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into()),
+            prop::collection::btree_map(
+                any::<String>().prop_map(|s| s.replace('\0', "")),
+                inner,
+                0..6
+            )
+            .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into()),
         ]
     })
 }
