@@ -1,0 +1,31 @@
+"""Drayhorse: a job queue in PostgreSQL, from Python.
+
+`Queue` (or `AsyncQueue`) enqueues and looks, `Worker` runs handlers.
+"""
+
+from ._async_queue import AsyncQueue
+from ._decision import ErrorDecision, JobCancelled, NonRetryableError, RetryableError
+from ._job import AsyncJob, Job
+from ._queue import Queue
+from ._worker import Worker
+from .errors import *  # noqa: F403
+from .errors import __all__ as _errors
+from .options import *  # noqa: F403
+from .options import __all__ as _options
+from .results import *  # noqa: F403
+from .results import __all__ as _results
+
+__all__ = [
+    "AsyncJob",
+    "AsyncQueue",
+    "ErrorDecision",
+    "Job",
+    "JobCancelled",
+    "NonRetryableError",
+    "Queue",
+    "RetryableError",
+    "Worker",
+    *_errors,
+    *_options,
+    *_results,
+]
