@@ -1,0 +1,131 @@
+//! Plans are pinned: lying statistics, switched-off joins and a million dead rows change neither what a claim takes
+//! nor how it finds it.
+
+use crate::language::{claim, enqueue, rpc, scaled};
+use crate::support::{self, Database};
+use serde_json::json;
+
+fn enqueue_many(database: &mut Database, count: usize) {
+    for from in (0..count).step_by(1000) {
+        let batch: Vec<_> = (from..count.min(from + 1000)).map(|n| json!({"type": "t", "payload": n})).collect();
+        rpc(database.connection(), "enqueue", json!(batch));
+    }
+}
+
+/// The statistics say one row, the session forbids the usual joins: five asked, five taken.
+#[test]
+fn t09_lying_statistics_take_no_more_than_asked() {
+    support::on_each_server("t09", |database| {
+        enqueue(database.connection(), json!({}));
+        database.sql("analyze runtime; analyze job; alter table runtime set (autovacuum_enabled = off)");
+        enqueue_many(database, 49);
+        database.sql("set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off");
+        assert_eq!(claim(database.connection(), 5, 30_000).len(), 5);
+        assert_eq!(database.count("(select from runtime where state = 'a')"), 5);
+        assert_eq!(database.count("(select from runtime where state = 'r')"), 45);
+    });
+}
+
+/// What the hot statements inside the functions are planned as, on a fresh schema and with its functions' settings.
+#[test]
+fn hot_statements_use_their_index() {
+    support::on_each_server("plans", |database| {
+        let pins = "set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off; \
+            set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off; set jit = off";
+        database.sql(pins);
+        let statements = [
+            (
+                "claim",
+                "select r.job_id from unnest(array[1::bigint], array[0::bigint]) l (id, hint) cross join lateral (select r.job_id from runtime r \
+                 where r.lane_id = l.id and r.state = 'r' and r.seq >= l.hint order by r.lane_id, r.seq limit 5 for update skip locked) r",
+                "runtime_ready",
+            ),
+            (
+                "promote",
+                "select r.job_id from runtime r where r.state = 's' and r.wake_at <= now() order by r.wake_at limit 5 for update skip locked",
+                "runtime_due",
+            ),
+            (
+                "recover",
+                "select * from runtime w where w.state = 'a' and w.wake_at <= now() order by w.wake_at limit 5 for update skip locked",
+                "runtime_lease",
+            ),
+            (
+                "expire",
+                "select * from runtime w where w.deadline is not null and w.state <> 'a' and w.deadline <= now() order by w.deadline limit 5 for update skip locked",
+                "runtime_deadline",
+            ),
+            (
+                "complete",
+                "delete from runtime r using (select * from unnest(array[gen_random_uuid()]) u (id) order by 1) g where r.job_id = g.id and r.state = 'a'",
+                "runtime_pkey",
+            ),
+        ];
+        for (name, statement, index) in statements {
+            let plan: String = database.rows(&format!("explain (costs off) {statement}"), &[]).iter().map(|row| row.get::<_, String>(0) + "\n").collect();
+            assert!(plan.contains(index), "{name} does not use {index}:\n{plan}");
+            assert!(!plan.contains("Seq Scan on runtime") && !plan.contains("JIT"), "{name}:\n{plan}");
+            if !["complete"].contains(&name) {
+                assert!(!plan.contains("Sort"), "{name} sorts:\n{plan}");
+            }
+        }
+    });
+}
+
+fn buffers_of_a_claim(database: &mut Database) -> i64 {
+    // Measured on the statement the function runs, since a function's own buffers hide inside its caller's plan.
+    let lane: i64 = database.rows("select id from lane where type = 't' limit 1", &[])[0].get(0);
+    let hint: i64 = database.rows("select coalesce(min(seq), 0) from runtime where state = 'r'", &[])[0].get(0);
+    database.sql("begin");
+    let text: String = database
+        .rows(
+            &format!(
+                "explain (analyze, buffers, costs off, timing off, summary off, format json) \
+                 select * from claim_lanes(null, gen_random_uuid(), array[{lane}]::bigint[], array[{hint}]::bigint[], array[10], 10, 30000, false)"
+            ),
+            &[],
+        )
+        .iter()
+        .map(|row| row.get::<_, serde_json::Value>(0).to_string())
+        .collect();
+    database.sql("rollback");
+    let plan: serde_json::Value = serde_json::from_str(&text).expect("a plan");
+    let top = &plan[0]["Plan"];
+    top["Shared Hit Blocks"].as_i64().expect("hits") + top["Shared Read Blocks"].as_i64().expect("reads")
+}
+
+/// The cost of a claim, counted in buffers, does not grow with delayed, dead or other lanes' rows.
+#[test]
+fn a_claim_touches_no_more_with_many_delayed_dead_or_foreign_rows() {
+    support::on_each_server("buffers", |database| {
+        let many = scaled(5_000, 200_000);
+        enqueue_many(database, 50);
+        buffers_of_a_claim(database);
+        let alone = buffers_of_a_claim(database);
+        for from in (0..many).step_by(1000) {
+            let delayed: Vec<_> = (0..1000).map(|n| json!({"type": "t", "delayMs": 3_600_000 + n + from})).collect();
+            rpc(database.connection(), "enqueue", json!(delayed));
+        }
+        let foreign: Vec<_> = (0..1000).map(|n| json!({"type": format!("other{n}")})).collect();
+        rpc(database.connection(), "enqueue", json!(foreign));
+        // An idle transaction pins the horizon, so that the rows drained now stay behind as dead ones.
+        let mut pin = database.another_connection();
+        pin.batch("begin isolation level repeatable read; select count(*) from runtime").expect("pin");
+        enqueue_many(database, 2_000);
+        let lane: i64 = database.rows("select id from lane where type = 't' limit 1", &[])[0].get(0);
+        for _ in 0..20 {
+            let claim = database.text("gen_random_uuid()").expect("an id");
+            database.sql(&format!("select claim_lanes(null, '{claim}', array[{lane}]::bigint[], array[0::bigint], array[100], 100, 30000, false)"));
+            database.sql(&format!(
+                "select complete(array_agg(job_id order by job_id), array_agg(claim_id order by job_id), array_agg(claim_no order by job_id), \
+                 array_agg(null::text)) from runtime where state = 'a' and claim_id = '{claim}'"
+            ));
+        }
+        let crowded = buffers_of_a_claim(database);
+        pin.batch("rollback").expect("unpin");
+        assert!(
+            crowded <= alone * 2 + 60,
+            "a claim of 10 touched {alone} buffers alone and {crowded} with {many} delayed, 2000 dead and 1000 foreign rows"
+        );
+    });
+}
