@@ -14,6 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** What a struct DhBuffer is before its first use. */
+#define DH_BUFFER_INIT {NULL, 0, 0}
+
 /**
  * The version of this ABI: it changes when a function, a structure or a rule changes incompatibly.
  */
