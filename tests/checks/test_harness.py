@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from harness import catalogue, counts, process, toolchain
 from harness.counts import Counts
 

@@ -40,7 +40,7 @@ def rust(env: Mapping[str, str], log: Path) -> None:
 
 def typescript(env: Mapping[str, str], log: Path) -> None:
     """Compiles the TypeScript facade to JavaScript."""
-    _run(["npm", "run", "--silent", "build"], paths.NODE_PACKAGE, env, log)
+    _run(["npm", "run", "build"], paths.NODE_PACKAGE, env, log)
 
 
 def _place(product: Path, place: Path) -> None:
