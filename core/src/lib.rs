@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod bridge;
+pub mod enqueue;
 pub mod error;
+pub mod http;
 pub mod json;
 pub mod policy;
 pub mod time;
