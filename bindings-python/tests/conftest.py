@@ -1,24 +1,18 @@
-"""Fixtures: a schema for each test, migrated, and dropped afterwards; a worker that runs beside the test."""
+"""Fixtures: a schema for each test, migrated, and dropped afterwards; programs that use it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
+from helpers import PACKAGE
 
-from drayhorse import Queue, Worker
-
-PACKAGE = Path(__file__).resolve().parent.parent / "python"
+from drayhorse import Queue
 
 
 @pytest.fixture(scope="session")
@@ -47,40 +41,6 @@ def queue(url: str, schema: str) -> Iterator[Queue]:
     with Queue.connect(url, schema=schema) as connected:
         connected.migrate()
         yield connected
-
-
-@contextmanager
-def serving(worker: Worker) -> Iterator[Worker]:
-    """Runs the worker in a thread for the block, drains it afterwards and raises what ended it."""
-    ends: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            worker.run()
-        except BaseException as error:
-            ends.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield worker
-    finally:
-        worker.stop()
-        thread.join(30)
-    assert not thread.is_alive(), "the worker did not drain"
-    if ends:
-        raise ends[0]
-
-
-def eventually(condition: Callable[[], Any], seconds: float = 30) -> Any:
-    """What `condition` returns once that is true."""
-    end = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture
