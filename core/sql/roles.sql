@@ -34,7 +34,7 @@ begin
   execute format(case when granting then 'grant select on table schema_version to %I' else 'revoke select on table schema_version from %I' end, p_role);
   for f in
     select p.oid::regprocedure as signature from pg_proc p
-    where p.pronamespace = current_schema::regnamespace and p.proname = any (functions_for(access))
+    where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = current_schema) and p.proname = any (functions_for(access))
   loop
     execute format(case when granting then 'grant execute on function %s to %I' else 'revoke execute on function %s from %I' end, f.signature, p_role);
   end loop;
