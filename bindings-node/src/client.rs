@@ -7,7 +7,8 @@ use drayhorse_core::error::{Error, Kind, Result};
 use napi_derive::napi;
 use std::sync::{Arc, OnceLock};
 
-/// The connection of a client, from `connect` until the last user is gone.
+/// The core's client, from `connect` until the last user is gone. Dropping it, which the garbage collector or the
+/// teardown of a `worker_threads` thread may do, waits for nothing: what was submitted is still run.
 pub struct Connection {
     client: OnceLock<Client>,
 }
@@ -19,28 +20,6 @@ impl Connection {
             .get()
             .ok_or_else(|| Error::new(Kind::Closed, "the queue is not connected"))
     }
-}
-
-impl Drop for Connection {
-    /// The last holder may be the garbage collector or the teardown of a `worker_threads` thread, which must not
-    /// wait for running calls: the closing gets a thread of its own.
-    fn drop(&mut self) {
-        let Some(client) = self.client.take() else {
-            return;
-        };
-        let spare = client.clone();
-        if detach("drayhorse-close", move || hang_up(&client)).is_err() {
-            hang_up(&spare);
-        }
-    }
-}
-
-/// Closes when nobody is left who could be told of a panic.
-fn hang_up(handle: &Client) {
-    drop(contain(|| {
-        handle.close();
-        Ok(())
-    }));
 }
 
 /// One queue database.

@@ -10,6 +10,7 @@ mod mailbox;
 mod worker;
 
 use drayhorse_core::error::Error;
+use drayhorse_core::http;
 use napi_derive::napi;
 
 /// The version of this binary; the loader compares it with the package's own.
@@ -22,4 +23,10 @@ pub fn version() -> napi::Result<String> {
 #[napi]
 pub fn error_table() -> napi::Result<String> {
     boundary::guard(|| Ok(Error::table_json()))
+}
+
+/// `{"response","options"}` to `{"retryable","uncertain","retryAfterMs"?,"reason"}`, without a connection.
+#[napi]
+pub fn http_decision(args_json: String) -> napi::Result<String> {
+    boundary::guard(|| http::decide(&args_json))
 }

@@ -138,6 +138,8 @@ test("bad input is refused by name before anything is written", async (t) => {
   await refused(queue.enqueue("job", 1, { retryPolicy: null }), PolicyInvalidError, {});
   const batch = [{ type: "job" }, { type: "job", payload: { n: Number.NaN } }];
   await refused(queue.enqueueMany(batch), PayloadInvalidError, { path: "jobs[1].payload.n" });
+  await refused(Queue.connect(undefined), InvalidArgumentError, { field: "url" });
+  await refused(queue.complete({ id: "x", fence: "y" }, Number.NaN), PayloadInvalidError, { path: "result" });
   await refused(queue.get("no uuid"), InvalidArgumentError, { field: "id" });
   assert.deepEqual(await queue.list(), { jobs: [] });
 });

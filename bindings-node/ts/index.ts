@@ -29,6 +29,7 @@ export {
   WaitTimeoutError,
   WrongStateError,
 } from "./errors.js";
+export { decisionFromResponse, httpDecision } from "./http.js";
 export { JobAbortError } from "./job.js";
 export { Queue } from "./queue.js";
 export type * from "./types.js";

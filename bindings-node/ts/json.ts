@@ -163,6 +163,9 @@ class Encoder {
       else if (!/^[\p{ID_Start}_$][\p{ID_Continue}$]*$/u.test(step)) path += `[${JSON.stringify(step)}]`;
       else path += path === "" ? step : `.${step}`;
     }
-    return this.#refuse(path, problem);
+    const refusal = this.#refuse(path, problem);
+    // The stack starts at the caller: how deep the encoder was is said by the path.
+    Error.captureStackTrace(refusal, this.top);
+    return refusal;
   }
 }

@@ -38,6 +38,7 @@ export interface NativeWorker extends NativeHandle {
 interface NativeLibrary {
   version(): string;
   errorTable(): string;
+  httpDecision(argsJson: string): string;
   NativeClient: new (bell: () => void) => NativeClient;
   NativeWorker: new (client: NativeClient, bell: () => void) => NativeWorker;
 }

@@ -5,6 +5,7 @@
 import { decisionOfChain } from "./decisions.js";
 import { embeddedBin } from "./embedded.js";
 import { Enqueued } from "./enqueued.js";
+import { InvalidArgumentError } from "./errors.js";
 import { describe } from "./failure.js";
 import { decode, encodeArguments, encodePolicy, encodeValue, RawJson } from "./json.js";
 import { Line } from "./line.js";
@@ -77,6 +78,9 @@ export class Queue {
 
   /** Connects to `postgresql://…`, or to a private server in `embedded:PATH`. */
   static async connect(url: string, options: ConnectOptions = {}): Promise<Queue> {
+    if (typeof url !== "string") {
+      throw new InvalidArgumentError("url must be a string", { details: { field: "url" } });
+    }
     const line = new Line<NativeClient>((bell) => new native.NativeClient(bell));
     const passed = encodeArguments({ ...options, postgresBin: embeddedBin(url, options), language: "node" });
     await line.call((client, ticket) => client.connect(ticket, url, passed));
@@ -90,12 +94,12 @@ export class Queue {
   }
 
   /** Creates the schema or brings it up to date. */
-  migrate(): Promise<{ version: number; applied: number[] }> {
+  async migrate(): Promise<{ version: number; applied: number[] }> {
     return this.#rows("migrate", {});
   }
 
   /** The schema's version and the one this package needs; `version` is absent when there is no schema. */
-  schemaVersion(): Promise<{ version?: number; expected: number }> {
+  async schemaVersion(): Promise<{ version?: number; expected: number }> {
     return this.#rows("schemaVersion", {});
   }
 
@@ -117,7 +121,7 @@ export class Queue {
   }
 
   /** The same as one statement for the caller's own connection and transaction. */
-  enqueueStatement(jobs: readonly NewJob[]): Promise<EnqueueStatement> {
+  async enqueueStatement(jobs: readonly NewJob[]): Promise<EnqueueStatement> {
     return this.#call("enqueueStatement", batchArguments(jobs)) as Promise<EnqueueStatement>;
   }
 
@@ -127,23 +131,23 @@ export class Queue {
   }
 
   /** What happened to a job, and why, in order. */
-  timeline(id: JobRef): Promise<TimelineEvent[]> {
+  async timeline(id: JobRef): Promise<TimelineEvent[]> {
     return this.#rows("timeline", { id: String(id) });
   }
 
   /** Jobs, newest first. */
-  list(filter: JobFilter = {}, page: ListPage = {}): Promise<JobList> {
+  async list(filter: JobFilter = {}, page: ListPage = {}): Promise<JobList> {
     const { payload, ...rest } = page;
     return this.#rows("list", { filter, page: rest, payload });
   }
 
   /** How many jobs are in each state. */
-  counts(filter: JobFilter = {}): Promise<Record<JobState, number>> {
+  async counts(filter: JobFilter = {}): Promise<Record<JobState, number>> {
     return this.#rows("counts", { filter });
   }
 
   /** Waits for the job's end; a `WaitTimeoutError` leaves the job untouched. */
-  wait(id: JobRef, timeoutMs: number): Promise<Outcome> {
+  async wait(id: JobRef, timeoutMs: number): Promise<Outcome> {
     return this.#rows("wait", { id: String(id), timeoutMs });
   }
 
@@ -153,18 +157,18 @@ export class Queue {
   }
 
   /** Makes new jobs of a failed one, or of all failed ones that match a filter. */
-  redrive(target: JobRef | JobFilter, options: RedriveOptions): Promise<Redriven[]> {
+  async redrive(target: JobRef | JobFilter, options: RedriveOptions): Promise<Redriven[]> {
     const isRef = typeof target === "string" || target instanceof Enqueued;
     return this.#rows("redrive", { ...options, ...(isRef ? { id: String(target) } : { filter: target }) });
   }
 
   /** How many jobs a redrive by this filter would make, and what they risk. */
-  redrivePreview(filter: JobFilter): Promise<RedrivePreview> {
+  async redrivePreview(filter: JobFilter): Promise<RedrivePreview> {
     return this.#rows("redrivePreview", { filter });
   }
 
   /** The delays SQL will choose after each of the first `attempts` failures of the job `jobId`. */
-  previewPolicy(
+  async previewPolicy(
     policy: RetryPolicy,
     options: { jobId?: JobRef; attempts?: number } = {},
   ): Promise<PolicyPreview> {
@@ -177,12 +181,12 @@ export class Queue {
   }
 
   /** Starts attempts for a loop of your own: whoever claims renews the lease and reports. */
-  claim(options: ClaimOptions): Promise<Claim[]> {
+  async claim(options: ClaimOptions): Promise<Claim[]> {
     return this.#rows("claim", options);
   }
 
   /** Reports success. */
-  complete(claim: ClaimRef, result?: unknown): Promise<CompleteResult> {
+  async complete(claim: ClaimRef, result?: unknown): Promise<CompleteResult> {
     const text = encodeValue(result, "result");
     return this.#rows("complete", {
       claim: claimOf(claim),
@@ -191,7 +195,7 @@ export class Queue {
   }
 
   /** Reports a failure; what `options` leaves open the chain of `error` decides. */
-  fail(claim: ClaimRef, error: unknown, options: FailOptions = {}): Promise<FailResult> {
+  async fail(claim: ClaimRef, error: unknown, options: FailOptions = {}): Promise<FailResult> {
     return this.#rows("fail", {
       ...decisionOfChain(error),
       ...options,
@@ -206,12 +210,15 @@ export class Queue {
   }
 
   /** Renews leases; one answer per claim, in order. */
-  heartbeat(claims: readonly ClaimRef[], options: { leaseMs?: number } = {}): Promise<HeartbeatResult[]> {
+  async heartbeat(
+    claims: readonly ClaimRef[],
+    options: { leaseMs?: number } = {},
+  ): Promise<HeartbeatResult[]> {
     return this.#rows("heartbeat", { claims: claims.map(claimOf), ...options });
   }
 
   /** Removes what retention lets go, a bounded number per call; `jobs` says how many. */
-  prune(options: { limit?: number } = {}): Promise<{ jobs: number }> {
+  async prune(options: { limit?: number } = {}): Promise<{ jobs: number }> {
     return this.#rows("prune", options);
   }
 

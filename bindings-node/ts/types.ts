@@ -413,3 +413,27 @@ export interface WorkerHealth {
   /** Handlers that ignore an abort. */
   stuck: { jobId: string; sinceMs: number }[];
 }
+
+/** What came back from a service: a status, or no response at all. */
+export type HttpOutcome = { status: number } | { failure: "not_sent" | "after_send" };
+
+/** What is known of the request and its response. */
+export interface HttpDecisionOptions {
+  /** `Headers`, pairs, or an object of a value or several per name, as Node's `IncomingMessage` has it. */
+  headers?: Iterable<[string, string]> | Record<string, string | readonly string[] | undefined> | undefined;
+  /** Whether sending the request twice has the effect of sending it once; default true. */
+  idempotent?: boolean | undefined;
+  /** Whether this service says 409 while an earlier request is in progress; default false. */
+  conflictMeansInProgress?: boolean | undefined;
+  /** The time a date is measured from when the response has no `Date`; default now. */
+  now?: Date | string | undefined;
+}
+
+/** What a response means for the next attempt; fits `classifyError`. */
+export interface HttpDecision {
+  retryable: boolean;
+  /** The request may have been applied although it is not sent again. */
+  uncertain: boolean;
+  retryAfterMs?: number;
+  reason: string;
+}
