@@ -6,11 +6,14 @@
 #![forbid(unsafe_code)]
 
 pub mod bridge;
+pub mod embedded;
 pub mod enqueue;
 pub mod error;
 pub mod http;
 pub mod json;
+mod machine;
 pub mod policy;
 pub mod time;
 pub mod migrate;
 pub mod store;
+mod worker;

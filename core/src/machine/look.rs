@@ -1,0 +1,223 @@
+//! When to look for work, and the wake-up protocol: a worker that finds nothing announces that it sleeps, looks once
+//! more, so that nothing enqueued before the announcement is missed, and only then waits. Without wake-ups it polls.
+//! Owned by the machine; pure.
+
+use super::event::Millis;
+
+/// After work ran out, so long nothing is announced: in a busy moment the next job is already on its way, and an
+/// announcement makes every producer notify.
+const LINGER_MS: Millis = 5;
+/// The longest such pause, reached when wake-up after wake-up brings nothing.
+const LINGER_MOST_MS: Millis = 160;
+/// So many wake-ups in a row may bring nothing before the pause grows.
+const VAIN: u32 = 4;
+/// The first pause between looks without wake-ups.
+const FIRST_POLL_MS: Millis = 100;
+/// How long an announcement holds; it is renewed at half of it.
+const ANNOUNCE_MS: Millis = 60_000;
+/// Up to so many lanes the list of lanes is read again before every sleep.
+const FEW_LANES: usize = 100;
+/// A wake-up that finds nothing reads the list again, but not more often than this.
+const LANES_AGAIN_MS: Millis = 20;
+
+/// What is to be done besides looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Wait,
+    /// Read the list of lanes.
+    Lanes,
+    /// Announce the sleep.
+    Sleep,
+}
+
+/// The look-out for work.
+pub struct Look {
+    at_ms: Millis,
+    full: bool,
+    woken: bool,
+    running: bool,
+    step: Step,
+    lanes_read_ms: Option<Millis>,
+    lanes_good_for_ms: Millis,
+    listening: bool,
+    announced_until_ms: Option<Millis>,
+    announce_at_ms: Millis,
+    withdraw: bool,
+    vain: u32,
+    woken_ms: Millis,
+    poll_ms: Millis,
+    poll_most_ms: Millis,
+}
+
+impl Look {
+    /// Looks at once, after reading the list of lanes.
+    pub fn new(poll_ms: Millis) -> Look {
+        Look {
+            at_ms: 0,
+            full: true,
+            woken: false,
+            running: false,
+            step: Step::Lanes,
+            lanes_read_ms: None,
+            lanes_good_for_ms: 0,
+            listening: false,
+            announced_until_ms: None,
+            announce_at_ms: 0,
+            withdraw: false,
+            vain: 0,
+            woken_ms: 0,
+            poll_ms: FIRST_POLL_MS.min(poll_ms),
+            poll_most_ms: poll_ms,
+        }
+    }
+
+    /// How long an announcement holds.
+    pub fn announce_ms(&self) -> i64 {
+        ANNOUNCE_MS as i64
+    }
+
+    /// Whether wake-ups arrive.
+    pub fn listening(&self) -> bool {
+        self.listening
+    }
+
+    /// Wake-ups were seen to arrive, or no longer do.
+    pub fn set_listening(&mut self, now: Millis, listening: bool) {
+        if self.listening != listening {
+            self.listening = listening;
+            self.announced_until_ms = None;
+            self.poll_ms = FIRST_POLL_MS.min(self.poll_most_ms);
+            self.soon(now);
+        }
+    }
+
+    /// Look now: something may have become claimable.
+    pub fn soon(&mut self, now: Millis) {
+        self.at_ms = self.at_ms.min(now);
+    }
+
+    /// A notification came: the shortest way to its job counts.
+    pub fn wake(&mut self, now: Millis) {
+        if now > self.woken_ms + 1_000 {
+            self.vain = 0;
+        }
+        self.woken_ms = now;
+        self.woken = true;
+        self.soon(now);
+    }
+
+    /// Whether a look is due, and when otherwise.
+    pub fn due(&self, now: Millis) -> bool {
+        now >= self.at_ms
+    }
+
+    /// When the next look is due; `None` while one runs.
+    pub fn at(&self) -> Option<Millis> {
+        (self.at_ms != Millis::MAX).then_some(self.at_ms)
+    }
+
+    /// A look begins. Returns whether it ignores the hints and whether a wake-up asked for it.
+    pub fn begin(&mut self) -> (bool, bool) {
+        self.running = true;
+        self.at_ms = Millis::MAX;
+        (std::mem::take(&mut self.full), self.woken)
+    }
+
+    /// Rows were claimed.
+    pub fn found(&mut self, now: Millis) {
+        self.withdraw = self.announced_until_ms.is_some();
+        self.vain = 0;
+        self.poll_ms = FIRST_POLL_MS.min(self.poll_most_ms);
+        self.woken = false;
+        self.step = Step::Wait;
+        self.announce_at_ms = now + LINGER_MS;
+        self.at_ms = self.at_ms.min(self.announce_at_ms);
+    }
+
+    /// No lane has anything left. If this ends a look that found nothing, decides what follows.
+    pub fn exhausted(&mut self, now: Millis) {
+        if !std::mem::take(&mut self.running) || self.at_ms != Millis::MAX {
+            return;
+        }
+        let woken = std::mem::take(&mut self.woken);
+        if woken {
+            self.vain += 1;
+        }
+        self.nothing(now, woken);
+    }
+
+    fn nothing(&mut self, now: Millis, woken: bool) {
+        let lanes_age = self.lanes_read_ms.map_or(Millis::MAX, |at| now - at);
+        if lanes_age >= self.lanes_good_for_ms || (woken && lanes_age >= LANES_AGAIN_MS) {
+            self.at_ms = Millis::MAX;
+            self.step = Step::Lanes;
+            return;
+        }
+        self.step = Step::Wait;
+        if self.announced_until_ms.is_some() && self.vain > VAIN {
+            // Others are faster, time and again: stop asking for notifications for a while.
+            self.withdraw = true;
+            self.announce_at_ms = now + (LINGER_MS << (self.vain - VAIN).min(5)).min(LINGER_MOST_MS);
+        }
+        self.full = true;
+        if self.announced_until_ms.is_some_and(|until| now < until) && !self.withdraw {
+            self.at_ms = now + self.poll_most_ms;
+        } else if !self.listening {
+            self.at_ms = now + self.poll_ms;
+            self.poll_ms = (self.poll_ms * 3 / 2).min(self.poll_most_ms);
+        } else if now >= self.announce_at_ms {
+            self.at_ms = Millis::MAX;
+            self.step = Step::Sleep;
+        } else {
+            self.at_ms = self.announce_at_ms;
+        }
+    }
+
+    /// What is to be done when there is nothing to claim.
+    pub fn step(&self) -> Step {
+        self.step
+    }
+
+    /// The list of lanes was read. The more there are, the longer it is good.
+    pub fn lanes_read(&mut self, now: Millis, count: usize, new: bool) {
+        self.lanes_read_ms = Some(now);
+        self.lanes_good_for_ms = 1_000 + (count as Millis / 3).min(4_000);
+        self.step = Step::Wait;
+        if new {
+            self.full = true;
+            self.soon(now);
+        } else if self.at_ms == Millis::MAX {
+            self.nothing(now, false);
+        }
+    }
+
+    /// The sleep is announced: one more look, from the beginning.
+    pub fn announced(&mut self, now: Millis, lanes: usize) {
+        self.step = Step::Wait;
+        self.announced_until_ms = Some(now + ANNOUNCE_MS / 2);
+        self.full = true;
+        self.at_ms = now;
+        if lanes <= FEW_LANES {
+            self.lanes_good_for_ms = 0;
+        }
+    }
+
+    /// Whether the announcement is to be taken back: a busy worker needs no notifications.
+    pub fn withdraw_wanted(&self) -> bool {
+        self.withdraw
+    }
+
+    /// It was taken back.
+    pub fn withdrawn(&mut self) {
+        self.withdraw = false;
+        self.announced_until_ms = None;
+    }
+
+    /// A statement of the look failed: the look begins anew after the pause.
+    pub fn failed(&mut self, now: Millis, pause_ms: Millis) {
+        self.running = false;
+        self.full = true;
+        self.step = if self.lanes_read_ms.is_none() { Step::Lanes } else { Step::Wait };
+        self.at_ms = now + pause_ms;
+    }
+}

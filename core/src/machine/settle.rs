@@ -1,0 +1,140 @@
+//! Settlements on their way to the database: gathered while a statement is in flight, sent together, one kind at a
+//! time, in the order of their jobs. Owned by the machine; pure.
+
+use std::collections::VecDeque;
+
+use super::event::{Cause, Failure, Settlement, Settling};
+
+/// Settlements in one statement.
+const BATCH: usize = 1_000;
+/// Bytes of results and errors in one statement; one larger report still goes alone.
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+
+/// The queue of what is to be settled.
+pub struct Settlements {
+    queue: VecDeque<Settling>,
+    /// Refused as a batch for a reason that may lie in one of them: sent one by one.
+    alone: VecDeque<Settling>,
+    batch: usize,
+}
+
+impl Default for Settlements {
+    fn default() -> Self {
+        Settlements { queue: VecDeque::new(), alone: VecDeque::new(), batch: BATCH }
+    }
+}
+
+/// What to do about a settlement that the database refused for good.
+#[derive(Debug, PartialEq)]
+pub enum Refused {
+    /// It goes again in another form, or one by one.
+    Again,
+    /// It was given up; its lease will end.
+    GivenUp(Settling),
+}
+
+impl Settlements {
+    /// Adds some.
+    pub fn extend(&mut self, more: impl IntoIterator<Item = Settling>) {
+        self.queue.extend(more);
+    }
+
+    /// Nothing is left to send.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.alone.is_empty()
+    }
+
+    /// The next statement's settlements: those of the oldest one's kind, sorted by job.
+    pub fn next_batch(&mut self) -> Option<Vec<Settling>> {
+        if let Some(single) = self.alone.pop_front() {
+            return Some(vec![single]);
+        }
+        let kind = self.queue.front()?.settlement.kind();
+        let mut batch = Vec::new();
+        let mut left = VecDeque::new();
+        let mut bytes = 0;
+        while let Some(settling) = self.queue.pop_front() {
+            let fits = batch.is_empty() || bytes + settling.settlement.bytes() <= BATCH_BYTES;
+            if settling.settlement.kind() == kind && fits && batch.len() < self.batch {
+                bytes += settling.settlement.bytes();
+                batch.push(settling);
+            } else {
+                left.push_back(settling);
+            }
+        }
+        self.queue = left;
+        batch.sort_unstable_by_key(|settling| settling.claim);
+        Some(batch)
+    }
+
+    /// A statement went through: larger ones may be tried again.
+    pub fn accepted(&mut self) {
+        self.batch = (self.batch * 2).min(BATCH);
+    }
+
+    /// The database cancelled the statement for its time: the same settlements go again in smaller statements.
+    pub fn took_too_long(&mut self, batch: Vec<Settling>) {
+        self.batch = (batch.len() / 2).max(1);
+        for settling in batch.into_iter().rev() {
+            self.queue.push_front(settling);
+        }
+    }
+
+    /// The database refused the statement. One of the batch is at fault, so each goes alone; one that is refused
+    /// alone goes once more in a form that can always be stored.
+    pub fn refused(&mut self, mut batch: Vec<Settling>, why: &str) -> Refused {
+        if batch.len() > 1 {
+            self.alone.extend(batch);
+            return Refused::Again;
+        }
+        let Some(single) = batch.pop() else { return Refused::Again };
+        match single.reduce(why) {
+            Ok(reduced) => {
+                self.alone.push_back(reduced);
+                Refused::Again
+            }
+            Err(single) => Refused::GivenUp(single),
+        }
+    }
+}
+
+impl Settlement {
+    fn kind(&self) -> u8 {
+        match self {
+            Settlement::Complete(_) => 0,
+            Settlement::Fail(_) => 1,
+            Settlement::Release(_) => 2,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Settlement::Complete(result) => result.as_ref().map_or(0, |text| text.len()),
+            Settlement::Fail(failure) => failure.error.len(),
+            Settlement::Release(_) => 0,
+        }
+    }
+}
+
+impl Settling {
+    /// A result the database cannot keep becomes an output failure; a failure it cannot keep loses its text.
+    fn reduce(self, why: &str) -> Result<Settling, Settling> {
+        if self.reduced {
+            return Err(self);
+        }
+        let failure = match &self.settlement {
+            Settlement::Complete(_) => Failure {
+                retryable: Some(false),
+                uncertain: true,
+                ..Failure::of(Cause::Output, "OutputError", &format!("the result could not be stored: {why}"))
+            },
+            Settlement::Fail(failure) => Failure {
+                retryable: failure.retryable,
+                uncertain: failure.uncertain,
+                ..Failure::of(failure.cause, "Error", &format!("the error could not be stored: {why}"))
+            },
+            Settlement::Release(_) => return Err(self),
+        };
+        Ok(Settling { settlement: Settlement::Fail(failure), reduced: true, ..self })
+    }
+}
