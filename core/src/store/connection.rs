@@ -32,7 +32,7 @@ pub struct Notification {
 }
 
 /// How long a cancelled statement may take to end before its connection is given up.
-const CANCEL_GRACE: Duration = Duration::from_secs(5);
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// How long saying goodbye may take.
 const GOODBYE: Duration = Duration::from_millis(200);
 
@@ -116,18 +116,21 @@ impl Connection {
             .build()
             .map_err(|e| Error::new(Kind::Internal, format!("no event loop for a connection: {e}")))?;
         let config = &dsn.config;
-        let opened = runtime.block_on(timeout(within, async {
-            Ok::<_, Failure>(match tls {
-                Tls::None => {
-                    let (client, connection) = config.connect(NoTls).await?;
-                    (client, Wire::new(connection))
-                }
-                Tls::Rustls(rustls) => {
-                    let (client, connection) = config.connect(rustls.clone()).await?;
-                    (client, Wire::new(connection))
-                }
-            })
-        }));
+        let opened = runtime.block_on(async {
+            let attempt = async {
+                Ok::<_, Failure>(match tls {
+                    Tls::None => {
+                        let (client, connection) = config.connect(NoTls).await?;
+                        (client, Wire::new(connection))
+                    }
+                    Tls::Rustls(rustls) => {
+                        let (client, connection) = config.connect(rustls.clone()).await?;
+                        (client, Wire::new(connection))
+                    }
+                })
+            };
+            timeout(within, attempt).await
+        });
         let failed = match opened {
             Ok(Ok((client, wire))) => {
                 return Ok(Connection {

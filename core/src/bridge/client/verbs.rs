@@ -1,0 +1,276 @@
+//! The verbs: which function of the schema answers each, and the few that do more than call one.
+
+use super::pool::Call;
+use crate::error::{Error, Kind, Result};
+use crate::json::{self, MAX_VALUE_BYTES};
+use crate::store::{Connection, Link, Type};
+use crate::{enqueue, http, migrate};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The verbs that are one function of the schema: its argument is the verb's, its answer is the verb's.
+const FUNCTIONS: &[(&str, &str)] = &[
+    ("get", "rpc_get"),
+    ("timeline", "rpc_timeline"),
+    ("list", "rpc_list"),
+    ("counts", "rpc_counts"),
+    ("cancel", "rpc_cancel"),
+    ("redrive", "rpc_redrive"),
+    ("redrivePreview", "rpc_redrive_preview"),
+    ("previewPolicy", "rpc_preview_policy"),
+    ("complete", "rpc_complete"),
+    ("fail", "rpc_fail"),
+    ("release", "rpc_release"),
+    ("heartbeat", "rpc_heartbeat"),
+    ("checkpointGet", "rpc_checkpoint_get"),
+    ("checkpointPut", "rpc_checkpoint_put"),
+    ("workers.list", "rpc_workers_list"),
+    ("prune", "rpc_prune"),
+    ("grant", "rpc_grant"),
+    ("revoke", "rpc_revoke"),
+    ("advanceClock", "rpc_advance_clock"),
+];
+
+/// What a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// One function of the schema.
+    Function(&'static str),
+    Claim,
+    Enqueue,
+    EnqueueMany,
+    Wait,
+    Migrate,
+    SchemaVersion,
+    AssertCompatible,
+    EnqueueStatement,
+    ErrorTable,
+    HttpDecision,
+}
+
+/// What one look at the database gave.
+pub enum Outcome {
+    /// The call has ended.
+    Answer(String),
+    /// Not yet; look again after this pause.
+    AskAgain(Duration),
+}
+
+/// The pauses of `wait`.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+const LAST_LOOK: Duration = Duration::from_millis(250);
+
+/// The longest `wait`: a year.
+const MAX_WAIT_MS: u64 = 31_536_000_000;
+
+impl Verb {
+    /// The verb of this name.
+    pub fn parse(name: &str) -> Result<Verb> {
+        if let Some((_, function)) = FUNCTIONS.iter().find(|(verb, _)| *verb == name) {
+            return Ok(Verb::Function(function));
+        }
+        match name {
+            "claim" => Ok(Verb::Claim),
+            "enqueue" => Ok(Verb::Enqueue),
+            "enqueueMany" => Ok(Verb::EnqueueMany),
+            "wait" => Ok(Verb::Wait),
+            "migrate" => Ok(Verb::Migrate),
+            "schemaVersion" => Ok(Verb::SchemaVersion),
+            "assertCompatible" => Ok(Verb::AssertCompatible),
+            "enqueueStatement" => Ok(Verb::EnqueueStatement),
+            "errorTable" => Ok(Verb::ErrorTable),
+            "httpDecision" => Ok(Verb::HttpDecision),
+            _ => {
+                let name: String = name.chars().take(100).collect();
+                Err(Error::argument("verb", format!("there is no verb {name}")))
+            }
+        }
+    }
+
+    /// Whether it needs neither a connection nor the schema's name.
+    pub fn is_local(self) -> bool {
+        matches!(self, Verb::ErrorTable | Verb::HttpDecision)
+    }
+
+    /// The answer of a local verb.
+    pub fn run_locally(self, args: &str) -> Result<String> {
+        match self {
+            Verb::ErrorTable => Ok(Error::table_json()),
+            Verb::HttpDecision => http::decide(args),
+            _ => Err(Error::new(Kind::Internal, "this verb needs a connection")),
+        }
+    }
+
+    /// One run of the call. `wanted` turns false when repeating it is no longer worth it.
+    pub fn run(self, link: &mut Link, call: &mut Call, wanted: &dyn Fn() -> bool) -> Result<Outcome> {
+        let answer = match self {
+            Verb::ErrorTable | Verb::HttpDecision => self.run_locally(&call.args)?,
+            Verb::EnqueueStatement => statement(link, &call.args)?,
+            Verb::Function(function) => ask(link, function, checked(&call.args)?, wanted)?,
+            Verb::Claim => ask(link, "rpc_claim", &with_claim_id(&call.args)?, wanted)?,
+            Verb::Enqueue => enqueued(&ask(link, "enqueue", call.prepare()?, wanted)?)?.swap_remove(0).get().to_owned(),
+            Verb::EnqueueMany => ask(link, "enqueue", call.prepare()?, wanted)?,
+            Verb::Wait => return look(link, call, wanted),
+            Verb::Migrate => migrated(link, wanted)?,
+            Verb::SchemaVersion => {
+                let schema = link.store().schema().clone();
+                let version = link.run(wanted, |connection| schema.version(connection))?;
+                json!({"version": version, "expected": migrate::LATEST}).to_string()
+            }
+            Verb::AssertCompatible => {
+                let schema = link.store().schema().clone();
+                link.run(wanted, |connection| schema.compatibility(connection))?.check(&schema)?;
+                "{}".to_owned()
+            }
+        };
+        Ok(Outcome::Answer(answer))
+    }
+}
+
+impl Call {
+    /// The text for the function `enqueue`, made once: its ids name the same jobs however often it is sent.
+    pub fn prepare(&mut self) -> Result<&str> {
+        if self.prepared.is_none() {
+            let statement = match self.verb {
+                Verb::Enqueue => enqueue::one(&self.args)?,
+                _ => enqueue::many(&self.args)?,
+            };
+            self.prepared = Some(statement.text);
+        }
+        Ok(self.prepared.as_deref().unwrap_or_default())
+    }
+}
+
+/// `select "schema".function($1::text::jsonb)`: one text in, one text out.
+pub fn ask(link: &mut Link, function: &str, args: &str, wanted: impl Fn() -> bool) -> Result<String> {
+    let sql = format!("select {}($1::text::jsonb)", link.store().schema().object(function));
+    let answer = link.run(wanted, |connection: &mut Connection| connection.query_text(&sql, &[(&args, Type::TEXT)]))?;
+    answer.ok_or_else(|| Error::new(Kind::Internal, format!("{function} answered null")))
+}
+
+/// The answers of the function `enqueue`, one per job.
+pub fn enqueued(answer: &str) -> Result<Vec<Box<RawValue>>> {
+    let answers: Vec<Box<RawValue>> = serde_json::from_str(answer)
+        .map_err(|_| Error::new(Kind::Internal, "enqueue answered something that is not a list"))?;
+    match answers.is_empty() {
+        true => Err(Error::new(Kind::Internal, "enqueue answered an empty list")),
+        false => Ok(answers),
+    }
+}
+
+/// The arguments as they are, when PostgreSQL can read them as jsonb. An empty text is `{}`.
+fn checked(args: &str) -> Result<&str> {
+    if args.trim().is_empty() {
+        return Ok("{}");
+    }
+    // The largest value of any verb, and room for the names around it.
+    json::scan(args, "", MAX_VALUE_BYTES + 65_536)?;
+    match args.trim_start().starts_with('{') {
+        true => Ok(args),
+        false => Err(Error::argument("args", "the arguments must be one JSON object")),
+    }
+}
+
+fn object(args: &str) -> Result<Map<String, Value>> {
+    serde_json::from_str(checked(args)?).map_err(|_| Error::argument("args", "the arguments must be one JSON object"))
+}
+
+/// The arguments with an id for this claim: after a lost reply the same id gives the same rows again.
+fn with_claim_id(args: &str) -> Result<String> {
+    let mut map = object(args)?;
+    map.entry("claimId").or_insert_with(|| Uuid::new_v4().to_string().into());
+    Ok(Value::Object(map).to_string())
+}
+
+fn statement(link: &Link, args: &str) -> Result<String> {
+    let statement = enqueue::many(args)?;
+    let sql = format!("select {}($1::text::jsonb)", link.store().schema().object("enqueue"));
+    Ok(json!({"sql": sql, "params": [statement.text], "ids": statement.ids}).to_string())
+}
+
+/// One look at the outcome of a job.
+fn look(link: &mut Link, call: &mut Call, wanted: &dyn Fn() -> bool) -> Result<Outcome> {
+    let map = object(&call.args)?;
+    if let Some(unknown) = map.keys().find(|key| !["id", "timeoutMs"].contains(&key.as_str())) {
+        let unknown: String = unknown.chars().take(100).collect();
+        return Err(Error::argument(&unknown, format!("unknown option {unknown}")));
+    }
+    let timeout = match map.get("timeoutMs") {
+        Some(value) => {
+            let ms = json::integer_within(&value.to_string(), "timeoutMs", 0, MAX_WAIT_MS as i64)?;
+            Duration::from_millis(ms.unsigned_abs())
+        }
+        None => Duration::from_millis(MAX_WAIT_MS),
+    };
+    let id = BTreeMap::from([("id", map.get("id").cloned().unwrap_or(Value::Null))]);
+    let args = serde_json::to_string(&id).map_err(|e| Error::new(Kind::Internal, e.to_string()))?;
+    let answer = ask(link, "rpc_outcome", &args, wanted)?;
+    if answer != "null" {
+        return Ok(Outcome::Answer(answer));
+    }
+    let left = timeout.saturating_sub(call.since.elapsed());
+    if left.is_zero() {
+        let ms = timeout.as_millis() as u64;
+        return Err(Error::new(Kind::WaitTimeout, format!("the job had not ended after {ms} ms; it is untouched"))
+            .with("timeoutMs", ms));
+    }
+    call.pause = (call.pause * 3 / 2).clamp(FIRST_LOOK, LAST_LOOK);
+    Ok(Outcome::AskAgain(call.pause.min(left)))
+}
+
+fn migrated(link: &mut Link, wanted: &dyn Fn() -> bool) -> Result<String> {
+    let store = link.store().clone();
+    let migrated =
+        link.run(wanted, |connection| migrate::migrate(connection, store.schema(), store.statement_timeout()))?;
+    Ok(json!({"version": migrated.version, "applied": migrated.applied}).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_are_found_by_name() {
+        assert_eq!(Verb::parse("workers.list").unwrap(), Verb::Function("rpc_workers_list"));
+        assert_eq!(Verb::parse("enqueue").unwrap(), Verb::Enqueue);
+        assert_eq!(Verb::parse("drop").unwrap_err().code(), "invalid_argument");
+    }
+
+    #[test]
+    fn a_function_is_named_after_its_verb() {
+        for (verb, function) in FUNCTIONS {
+            let mut name = String::from("rpc_");
+            for c in verb.chars() {
+                match c {
+                    '.' => name.push('_'),
+                    c if c.is_ascii_uppercase() => {
+                        name.push('_');
+                        name.push(c.to_ascii_lowercase());
+                    }
+                    c => name.push(c),
+                }
+            }
+            assert_eq!(&name, function);
+        }
+    }
+
+    #[test]
+    fn a_claim_keeps_the_id_it_was_given() {
+        let given: Value = serde_json::from_str(&with_claim_id(r#"{"claimId":"x"}"#).unwrap()).unwrap();
+        assert_eq!(given["claimId"], "x");
+        let made: Value = serde_json::from_str(&with_claim_id("{}").unwrap()).unwrap();
+        assert_eq!(made["claimId"].as_str().unwrap().len(), 36);
+    }
+
+    #[test]
+    fn arguments_are_checked_before_anything_is_sent() {
+        assert_eq!(checked("").unwrap(), "{}");
+        assert_eq!(checked("[]").unwrap_err().code(), "invalid_argument");
+        let error = checked(r#"{"result":{"a":["x\u0000"]}}"#).unwrap_err();
+        assert_eq!(error.code(), "payload_invalid");
+        assert_eq!(error.details()["path"], "result.a[0]");
+    }
+}
