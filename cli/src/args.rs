@@ -33,6 +33,7 @@ pub struct Arguments {
 
 /// Which database, and how answers look.
 #[derive(Args)]
+#[command(next_help_heading = "Connection and output")]
 pub struct Connection {
     /// The database: `postgresql://…`, or `embedded:FOLDER` for a private server.
     #[arg(

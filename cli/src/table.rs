@@ -3,6 +3,11 @@
 use crate::text;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 
+const GAP: u16 = 2;
+
+/// A last column narrower than this cannot be read: then the terminal breaks the lines, as it does with a log.
+const LAST_COLUMN_MIN: u16 = 24;
+
 /// A table with a heading. Cells are data: they are made safe here.
 pub fn render(heading: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
@@ -15,11 +20,21 @@ pub fn render(heading: &[&str], rows: &[Vec<String>]) -> String {
     }
     let last = heading.len() - 1;
     for (number, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
+        column.set_padding((0, GAP));
         // Ids and states are copied from the screen: only the last column is broken into lines.
         if number != last {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }
+    }
+    let taken: u16 = table.column_max_content_widths()[..last]
+        .iter()
+        .map(|width| width + GAP)
+        .sum();
+    if table
+        .width()
+        .is_some_and(|width| width < taken + LAST_COLUMN_MIN)
+    {
+        table.set_content_arrangement(ContentArrangement::Disabled);
     }
     trim_lines(&table.to_string())
 }

@@ -186,7 +186,7 @@ fn events(timeline: &Value) -> String {
     table::render(&["  at", "event", "", "details"], &rows)
 }
 
-/// The event's own fields as one line: the ones that select a delay first, then all others by name.
+/// The event's own fields as one line: the delay it selected first, the fence last.
 fn explanation(event: &Map<String, Value>) -> String {
     let mut parts = Vec::new();
     if let Some(delay) = event.get("delayMs").and_then(duration) {
