@@ -5,6 +5,7 @@ use crate::held::Held;
 use crate::mailbox::Mailbox;
 use drayhorse_core::bridge;
 use drayhorse_core::error::Error;
+use drayhorse_core::http;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -37,7 +38,11 @@ impl Client {
             let client = self.held.get()?;
             let letters = Arc::clone(&mailbox.letters);
             let token = letters.token();
-            let ticket = client.submit(verb, args, Box::new(move |result| letters.deliver(token, result)));
+            let ticket = client.submit(
+                verb,
+                args,
+                Box::new(move |result| letters.deliver(token, result)),
+            );
             Ok((token, ticket))
         })
     }
@@ -57,6 +62,12 @@ impl Client {
                 Ok("null".to_owned())
             })
         })
+    }
+
+    /// The decision on an HTTP response; needs no connection.
+    #[staticmethod]
+    fn http_decision(args: &str) -> PyResult<String> {
+        raising(|| http::decide(args))
     }
 
     /// The table of errors, `[{"number","code","retryable","cause"}]`.

@@ -14,12 +14,17 @@ pub struct Held<T: Send + 'static> {
 impl<T: Send + 'static> Held<T> {
     /// An empty place, owned by this process.
     pub fn new() -> Held<T> {
-        Held { pid: std::process::id(), handle: OnceLock::new() }
+        Held {
+            pid: std::process::id(),
+            handle: OnceLock::new(),
+        }
     }
 
     /// Fills the place.
     pub fn set(&self, handle: T) -> Result<()> {
-        self.handle.set(handle).map_err(|_| Error::new(Kind::Internal, "a handle was made twice"))
+        self.handle
+            .set(handle)
+            .map_err(|_| Error::new(Kind::Internal, "a handle was made twice"))
     }
 
     /// The handle, for use in the process that made it. Asked before anything that takes a lock: in a forked child a
@@ -29,13 +34,17 @@ impl<T: Send + 'static> Held<T> {
             let cause = Kind::UsedAfterFork.cause();
             return Err(Error::new(Kind::UsedAfterFork, cause));
         }
-        self.handle.get().ok_or_else(|| Error::new(Kind::Closed, "The handle is not connected."))
+        self.handle
+            .get()
+            .ok_or_else(|| Error::new(Kind::Closed, "The handle is not connected."))
     }
 }
 
 impl<T: Send + 'static> Drop for Held<T> {
     fn drop(&mut self) {
-        let Some(handle) = self.handle.take() else { return };
+        let Some(handle) = self.handle.take() else {
+            return;
+        };
         if self.pid != std::process::id() {
             // The parent goes on using the sockets, and the threads to be joined do not exist here.
             std::mem::forget(handle);
@@ -43,6 +52,8 @@ impl<T: Send + 'static> Drop for Held<T> {
         }
         // Python lets go of objects at any moment, with the interpreter's lock held and at its exit: the waiting that
         // a drop may involve is done elsewhere. If no thread can be had the drop happens here.
-        let _ = std::thread::Builder::new().name("drayhorse-drop".to_owned()).spawn(move || drop(handle));
+        let _ = std::thread::Builder::new()
+            .name("drayhorse-drop".to_owned())
+            .spawn(move || drop(handle));
     }
 }

@@ -228,6 +228,9 @@ def test_the_worker_s_own_delay(queue: Queue) -> None:
     def fails(payload: Any, job: Job) -> None:
         raise ValueError
 
+    def heard(count: int) -> bool:
+        return len(told) == count
+
     worker = Worker(queue, WorkerOptions(retry_delay_ms=delay, on_error=lambda error, job: told.append(error)))
     for type in ("zero", "defers", "bad", "text", "nan", "raises"):
         worker.handle(type, fails)
@@ -243,7 +246,7 @@ def test_the_worker_s_own_delay(queue: Queue) -> None:
             refused = retry(queue, queue.enqueue(type, 1, once_more))
             assert (refused.delay_ms, refused.source) == (3_600_000, "policy:fixed"), type
             assert refused.data["overrideRefused"], type
-            eventually(lambda count=count: len(told) == count)
+            eventually(functools.partial(heard, count))
         assert isinstance(told[3], KeyError)
     fixed = Worker(queue, WorkerOptions(retry_delay_ms=1500))
     fixed.handle("fixed", fails)

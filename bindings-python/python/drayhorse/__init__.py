@@ -5,6 +5,7 @@
 
 from ._async_queue import AsyncQueue
 from ._decision import ErrorDecision, JobCancelled, NonRetryableError, RetryableError
+from ._http import HttpDecision, decision_from_response, http_decision
 from ._job import AsyncJob, Job
 from ._queue import Queue
 from ._worker import Worker
@@ -19,12 +20,15 @@ __all__ = [
     "AsyncJob",
     "AsyncQueue",
     "ErrorDecision",
+    "HttpDecision",
     "Job",
     "JobCancelled",
     "NonRetryableError",
     "Queue",
     "RetryableError",
     "Worker",
+    "decision_from_response",
+    "http_decision",
     *_errors,
     *_options,
     *_results,

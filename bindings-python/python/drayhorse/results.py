@@ -19,7 +19,6 @@ __all__ = [
     "ErrorInfo",
     "HandlerKey",
     "Health",
-    "HttpDecision",
     "JobPage",
     "JobSnapshot",
     "Migrated",
@@ -403,13 +402,3 @@ class Health:
     stuck: tuple[StuckHandler, ...] = field(
         default=(), metadata={"convert": lambda sent: tuple(records(StuckHandler)(sent))}
     )
-
-
-@dataclass(frozen=True, slots=True)
-class HttpDecision:
-    """What an HTTP answer means for the next attempt, and why."""
-
-    retryable: bool
-    uncertain: bool
-    reason: str = ""
-    retry_after_ms: int | None = None
