@@ -31,6 +31,9 @@ step: ## single steps, NAME="clippy mypy"
 steps: ## list the steps
 	$(HARNESS) steps
 
+demo: ## 600 jobs from three languages through an outage and a killed worker
+	$(HARNESS) demo
+
 servers: ## start the test databases, print their URLs, stop at Ctrl-C
 	$(HARNESS) servers
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from . import catalogue, report, toolchain
+from . import catalogue, demo, report, toolchain
 from .failure import HarnessError
 from .runner import Runner
 from .step import Need, Step
@@ -23,6 +23,7 @@ def main() -> int:
     test = commands.add_parser("test", help="run every step, or the named groups and steps")
     test.add_argument("names", nargs="*", metavar="NAME")
     commands.add_parser("build", help="install the tools and build every artefact")
+    commands.add_parser("demo", help="build everything and run examples/demo")
     commands.add_parser("servers", help="start the databases, print where they are, stop at Ctrl-C")
     commands.add_parser("steps", help="list the steps")
     arguments = parser.parse_args()
@@ -37,8 +38,11 @@ def main() -> int:
         with Runner() as runner:
             if arguments.command == "servers":
                 return serve(runner)
-            if arguments.command == "build":
-                return 0 if runner.prepare(BUILD_NEEDS, len(BUILD_NEEDS)) else 1
+            if arguments.command in ("build", "demo"):
+                ready = runner.prepare(BUILD_NEEDS, len(BUILD_NEEDS))
+                if not ready or arguments.command == "build":
+                    return 0 if ready else 1
+                return demo.run(runner.env())
             return 0 if runner.run(chosen(arguments.names)) else 1
     except HarnessError as error:
         print(error, file=sys.stderr)
@@ -51,7 +55,7 @@ def main() -> int:
 def chosen(names: list[str]) -> list[Step]:
     """The steps to run, in the catalogue's order."""
     if not names:
-        return list(catalogue.STEPS)
+        return [step for step in catalogue.STEPS if not step.only_by_name]
     for name in names:
         if not catalogue.in_group(name):
             raise HarnessError(f"there is no step or group `{name}`; there are {', '.join(catalogue.groups())}")

@@ -7,7 +7,6 @@ old library mapped.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -31,11 +30,7 @@ def rust(env: Mapping[str, str], log: Path) -> None:
     out = paths.CARGO_OUT
     _place(out / "libdrayhorse_python.so", paths.PYTHON_PACKAGE / "_native.abi3.so")
     _place(out / "libdrayhorse_node.so", paths.NODE_PACKAGE / "native" / "drayhorse.node")
-    archive = paths.GO_MODULE / "internal" / "clib" / paths.go_platform() / "libdrayhorse.a"
-    _place(out / "libdrayhorse.a", archive)
-    # Go's build cache does not look into an archive; it does look into a header that is included.
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    _write_if_changed(archive.with_name("archive_digest.h"), f"// SHA-256 of libdrayhorse.a: {digest}\n")
+    _run([str(paths.GO_MODULE / "link.sh"), str(out / "libdrayhorse.a")], paths.ROOT, env, log)
 
 
 def typescript(env: Mapping[str, str], log: Path) -> None:
@@ -53,11 +48,6 @@ def _place(product: Path, place: Path) -> None:
     fresh = place.with_name(f".{place.name}.{os.getpid()}")
     shutil.copy2(product, fresh)
     fresh.rename(place)
-
-
-def _write_if_changed(file: Path, text: str) -> None:
-    if not file.exists() or file.read_text() != text:
-        file.write_text(text)
 
 
 def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> None:

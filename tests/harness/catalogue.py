@@ -96,6 +96,20 @@ STEPS: tuple[Step, ...] = (
         timeout_s=2400,
     ),
     Step(
+        "c",
+        "C programs",
+        ("c",),
+        # Test targets of the whole workspace: choosing a package would compile it again with other features.
+        _fixed(
+            ("cargo", "test", "--workspace", "--locked", "--no-fail-fast", "--test", "header", "--test", "programs")
+        ),
+        ROOT,
+        _TEST_NEEDS,
+        counts.cargo,
+        timeout_s=1800,
+        only_by_name=True,
+    ),
+    Step(
         "python",
         "Python tests",
         ("python",),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -18,14 +17,6 @@ PYTHON_PACKAGE = ROOT / "bindings-python" / "python" / "drayhorse"
 NODE_PACKAGE = ROOT / "bindings-node"
 GO_MODULE = ROOT / "go"
 TESTS = ROOT / "tests"
-
-_GO_ARCH = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-
-
-def go_platform() -> str:
-    """The name Go gives this platform, `linux_amd64` for example."""
-    machine = platform.machine()
-    return f"{platform.system().lower()}_{_GO_ARCH.get(machine, machine)}"
 
 
 def shown(path: Path) -> str:

@@ -56,18 +56,20 @@ class Runner:
     def env(self) -> dict[str, str]:
         """The environment of every child: ours, without settings of the person that would change a result."""
         clean = {key: value for key, value in os.environ.items() if not key.startswith("DRAYHORSE_")}
-        search = f"{paths.VENV / 'bin'}:{paths.GO_BIN}:{clean.get('PATH', '')}"
+        servers = self._servers.env if self._servers else {}
+        # Last: a machine without PostgreSQL still has the psql that some tests call.
+        programs = (paths.VENV / "bin", paths.GO_BIN, clean.get("PATH", ""), servers.get("DRAYHORSE_TEST_PG18_BIN", ""))
         return {
             **clean,
             **build.CARGO_ENV,
             process.MARK: self.run_id,
-            "PATH": search,
+            "PATH": ":".join(str(folder) for folder in programs if str(folder)),
             "PYTHONPATH": f"{paths.PYTHON_PACKAGE.parent}:{paths.TESTS}",
             "NO_COLOR": "1",
             "RUST_BACKTRACE": "1",
             "DRAYHORSE_SCALE": os.environ.get("DRAYHORSE_SCALE", "1"),
             "DRAYHORSE_CLI": str(paths.CARGO_OUT / "drayhorse"),
-            **(self._servers.env if self._servers else {}),
+            **servers,
         }
 
     def run(self, steps: Sequence[Step]) -> bool:

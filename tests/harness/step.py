@@ -40,6 +40,8 @@ class Step:
     counts: Parser | None = None
     timeout_s: float = 900
     env: Mapping[str, str] = field(default_factory=dict)
+    only_by_name: bool = False
+    """Not in a full run: another step covers it, this one is for `make test-GROUP`."""
 
 
 @dataclass(frozen=True)
