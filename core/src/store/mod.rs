@@ -19,9 +19,13 @@ pub use schema::{Compatibility, Schema};
 pub use tokio_postgres::Row;
 pub use tokio_postgres::types::Type;
 
+use crate::embedded;
 use crate::error::{Error, Kind, Result};
 use dsn::Dsn;
 use std::fmt;
+use std::mem::ManuallyDrop;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tls::Tls;
@@ -34,16 +38,53 @@ pub struct Store {
     options: Options,
     pid: u32,
     reached: AtomicBool,
+    /// Keeps the private server of `embedded:PATH` running. Leaked in a forked child, whose parent still uses it.
+    server: ManuallyDrop<Option<Private>>,
+}
+
+/// The private server and what it was opened with, to start it again should it have died.
+struct Private {
+    path: PathBuf,
+    settings: embedded::Options,
+    server: Mutex<embedded::Server>,
+}
+
+impl Private {
+    fn open(path: &str, options: &Options) -> Result<Private> {
+        if path.is_empty() {
+            return Err(Error::argument("url", "embedded: must be followed by the path of a folder"));
+        }
+        let path = std::path::absolute(path)
+            .map_err(|_| Error::new(Kind::EmbeddedFailed, "the working directory cannot be read: give an absolute path"))?;
+        let settings = embedded::Options { postgres_bin: options.postgres_bin.clone() };
+        let server = Mutex::new(embedded::open(&path, &settings)?);
+        Ok(Private { path, settings, server })
+    }
+
+    fn url(&self) -> String {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).url().to_owned()
+    }
+
+    /// Starts the server again if it has died; its URL stays the same.
+    fn revive(&self) -> Result<()> {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        *server = embedded::open(&self.path, &self.settings)?;
+        Ok(())
+    }
 }
 
 impl Store {
     /// Checks the URL and the options, and starts the private server if the URL asks for one. Opens no connection.
     pub fn open(url: &str, options: Options) -> Result<Store> {
         let schema = Schema::new(&options.schema)?;
-        if url.starts_with("embedded:") {
-            return Err(Error::new(Kind::EmbeddedFailed, "this build has no embedded server yet"));
-        }
-        let mut dsn = Dsn::parse(url)?;
+        let server = match url.strip_prefix("embedded:") {
+            Some(path) => Some(Private::open(path, &options)?),
+            None => None,
+        };
+        let mut dsn = match &server {
+            Some(server) => Dsn::parse(&server.url())?,
+            None => Dsn::parse(url)?,
+        };
         dsn.apply(&options)?;
         let tls = Tls::build(&dsn.tls)?;
         Ok(Store {
@@ -53,16 +94,28 @@ impl Store {
             options,
             pid: std::process::id(),
             reached: AtomicBool::new(false),
+            server: ManuallyDrop::new(server),
         })
     }
 
     /// A new session, ready for use, within `connectTimeoutMs` over all hosts of the URL.
     pub fn connect(&self) -> Result<Connection> {
         self.refuse_fork()?;
-        let connection = Connection::open(&self.dsn, &self.tls, self.connect_timeout(), self.statement_timeout())
-            .map_err(|error| self.dsn.without_secrets(error))?;
+        let connection = match (self.dial(), self.server.as_ref()) {
+            (Err(error), Some(server)) if error.kind() == Kind::ConnectionLost => {
+                tracing::warn!("the embedded server does not answer: it is started again");
+                server.revive()?;
+                self.dial()?
+            }
+            (outcome, _) => outcome?,
+        };
         self.reached.store(true, Ordering::Relaxed);
         Ok(connection)
+    }
+
+    fn dial(&self) -> Result<Connection> {
+        Connection::open(&self.dsn, &self.tls, self.connect_timeout(), self.statement_timeout())
+            .map_err(|error| self.dsn.without_secrets(error))
     }
 
     /// Whether some connection has worked: then a failing one is worth a second try, before that it is a mistake.
@@ -82,7 +135,7 @@ impl Store {
 
     /// Whether this is the private server of `embedded:PATH`, which commits everything synchronously.
     pub fn is_embedded(&self) -> bool {
-        false
+        self.server.is_some()
     }
 
     /// How long opening a connection may take.
@@ -109,6 +162,15 @@ impl Store {
             ));
         }
         Ok(())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let server = std::mem::replace(&mut self.server, ManuallyDrop::new(None));
+        if !self.forked() {
+            drop(ManuallyDrop::into_inner(server));
+        }
     }
 }
 

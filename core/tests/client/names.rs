@@ -6,7 +6,7 @@ use serde_json::json;
 
 const NAMES: [&str; 13] = [
     "o'brien", "a\"b", "a$$b", "x.job", "a\\b", "user", "1q", "my-schema", "Größe", "UPPER lower", "new\nline; select 1",
-    "q'); drop table jobs;--", "sixty_three_bytes_is_the_longest_name_that_postgresql_keeps_whol",
+    "q'); drop table jobs;--", "sixty_three_bytes_is_the_longest_name_that_postgresql_keeps_who",
 ];
 
 fn life_cycle(variable: &str) {

@@ -142,7 +142,7 @@ impl Database {
 
     fn drop_schema(&mut self) {
         let sql = format!(
-            "set lock_timeout = '10s'; set client_min_messages = warning; drop schema if exists {} cascade; reset lock_timeout",
+            "set local lock_timeout = '10s'; set local client_min_messages = warning; drop schema if exists {} cascade",
             self.store.schema().quoted()
         );
         if let Err(error) = self.connection().batch(&sql) {
