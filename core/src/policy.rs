@@ -1,6 +1,6 @@
 //! Retry policies: which shapes a job or an endpoint may carry, and the delays each of them chooses. SQL decides
 //! (`core/sql/policy.sql`); this module previews whole schedules and refuses early, with exactly the same numbers and
-//! sentences, which tests compare over thousands of random policies. `enqueue` and the verb `previewPolicy` call it.
+//! sentences, which tests compare over thousands of random policies. `enqueue` calls it.
 
 #[cfg(test)]
 mod tests;
@@ -8,7 +8,6 @@ mod tests;
 use crate::error::{Error, Kind, Result};
 use crate::json::{self, Decimal};
 use crate::time::{MAX_AHEAD_MS, MAX_DELAY_MS};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -17,10 +16,6 @@ use uuid::Uuid;
 const MAX_CUSTOM_DELAY_MS: i64 = 86_400_000;
 /// The draw of decorrelated jitter depends on the draw before it; no budget comes near the end of this chain.
 const MAX_CHAIN: i32 = 10_000;
-/// How many delays one preview shows at most.
-const MAX_PREVIEW: i64 = 1_000;
-/// The budget of a job that names none.
-const DEFAULT_ATTEMPTS: i64 = 25;
 /// No policy is longer; the bound keeps refused ones cheap.
 const MAX_POLICY_BYTES: usize = 64 << 10;
 
@@ -135,15 +130,6 @@ impl Policy {
         }
     }
 
-    /// Whether the delays depend on the job's id.
-    pub fn is_jittered(&self) -> bool {
-        match *self {
-            Policy::Fixed { .. } | Policy::Exponential { .. } => false,
-            Policy::DecorrelatedJitter { .. } => true,
-            Policy::Custom { jitter_percent, .. } => jitter_percent > 0,
-        }
-    }
-
     /// The delay after attempt number `attempt` of `job` has failed: a pure function of the three.
     pub fn delay_ms(&self, job: Uuid, attempt: i32) -> Result<i64> {
         let last = match self {
@@ -252,39 +238,6 @@ pub fn compatibility_delay_ms(attempt: i32, r: f64) -> i64 {
     let attempt = i128::from(attempt);
     let seconds = (attempt - 1).pow(4) + 15 + (10.0 * r).floor() as i128 * attempt;
     seconds.min(i128::from(MAX_AHEAD_MS) / 1_000) as i64 * 1_000
-}
-
-/// The verb `previewPolicy`: `{"policy","jobId"?,"attempts"?}` to `{"policy","delaysMs"}`. The job's id may be missing
-/// where the delays do not depend on it; without `attempts` a whole budget is shown.
-pub fn preview(args_json: &str) -> Result<String> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    struct Args<'a> {
-        #[serde(borrow)]
-        policy: &'a RawValue,
-        job_id: Option<String>,
-        #[serde(borrow)]
-        attempts: Option<&'a RawValue>,
-    }
-    let args: Args = serde_json::from_str(args_json)
-        .map_err(|e| Error::new(Kind::InvalidArgument, format!("previewPolicy: {e}")))?;
-    let policy = Policy::parse(args.policy.get(), "policy", Scope::Endpoint)?;
-    let attempts = match args.attempts {
-        Some(raw) => json::integer_within(raw.get(), "attempts", 1, MAX_PREVIEW)?,
-        None => policy.max_attempts().unwrap_or(DEFAULT_ATTEMPTS),
-    };
-    let job = match args.job_id {
-        Some(id) => {
-            Uuid::parse_str(&id).map_err(|_| Error::argument("jobId", "jobId must be a UUID"))?
-        }
-        None if policy.is_jittered() => {
-            let message = "jobId is missing: the delays of a policy with jitter depend on it";
-            return Err(Error::argument("jobId", message));
-        }
-        None => Uuid::nil(),
-    };
-    let delays = policy.schedule(job, attempts as i32)?;
-    Ok(json!({ "policy": policy.to_json(), "delaysMs": delays }).to_string())
 }
 
 fn invalid(field: &str, message: impl Into<String>) -> Error {

@@ -5,6 +5,7 @@
 use crate::error::{Error, Result};
 use crate::json::{self, Decimal};
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 
 /// A year: the longest policy delay, timeout and life of an idempotency key.
 pub const MAX_DELAY_MS: i64 = 31_536_000_000;
@@ -22,9 +23,15 @@ pub fn duration_ms(raw: &str, field: &str, low: i64, high: i64) -> Result<i64> {
 
 /// The time that an RFC 3339 text with its zone names, in the years 1 to 9999.
 pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
-    is_rfc3339(text.as_bytes())
-        .then(|| text.parse().ok())
-        .flatten()
+    if !is_rfc3339(text.as_bytes()) {
+        return None;
+    }
+    match text.parse() {
+        Ok(time) => Some(time),
+        // The last day of the year 9999, which people write for "never", is beyond what a Timestamp holds.
+        Err(_) => (text.starts_with("9999-12-3") && text[..19].parse::<DateTime>().is_ok())
+            .then_some(Timestamp::MAX),
+    }
 }
 
 /// A time given as an RFC 3339 text; else `invalid_argument` in the sentence SQL uses.
@@ -73,7 +80,9 @@ fn is_rfc3339(text: &[u8]) -> bool {
     match &text[at..] {
         [b'Z' | b'z'] => true,
         // PostgreSQL knows no zone at 16 hours or more from UTC.
-        zone => zone.len() == 6 && matches(at, b"+dd:dd") && zone[1..3] < b"16"[..],
+        zone => {
+            zone.len() == 6 && matches(at, b"+dd:dd") && zone[1..3] < b"16"[..] && zone[4] < b'6'
+        }
     }
 }
 
@@ -156,6 +165,7 @@ mod tests {
                 "2026-01-31T12:00:00.123456Z",
             ),
             ("9999-12-30T21:59:59-00:00", "9999-12-30T21:59:59.000000Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-30T22:00:00.999999Z"),
             ("0001-01-01T00:00:00z", "0001-01-01T00:00:00.000000Z"),
         ] {
             assert_eq!(
@@ -172,6 +182,8 @@ mod tests {
             "2026-01-31T12:00:00.Z",
             "2026-01-31T12:00:00.1234567890Z",
             "2026-01-31T12:00:00+16:00",
+            "9999-12-31T12:00:00+01:60",
+            "9999-12-32T12:00:00Z",
             "2026-01-31T12:00:00+0100",
             "2026-01-31T12:00:00Z[UTC]",
             "0000-01-31T12:00:00Z",
