@@ -3,12 +3,14 @@ PYTHON ?= python3
 HARNESS = @command -v $(PYTHON) >/dev/null || { echo "python3 is missing: install Python 3.10 or newer"; exit 1; }; \
 	PYTHONPATH=tests $(PYTHON) -m harness
 
+GROUPS := rust python node go c scenarios snippets packaging faults
+
 .DEFAULT_GOAL := help
-.PHONY: help test soak build lint demo servers steps step clean
-.PHONY: test-rust test-python test-node test-go test-c test-scenarios test-faults
+.PHONY: help test soak build lint demo servers steps step clean $(GROUPS:%=test-%)
 
 help: ## show this list
-	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@echo "  make test-X       one group: $(GROUPS)"
 
 test: ## build and check everything; ends with `N passed, N failed`
 	$(HARNESS) test
@@ -22,7 +24,7 @@ build: ## install the tools and build every artefact
 lint: ## formatters, linters, type checkers and checks of the tree
 	$(HARNESS) test lint
 
-test-%: ## one group: rust python node go c scenarios faults snippets packaging
+$(GROUPS:%=test-%): test-%:
 	$(HARNESS) test $*
 
 step: ## single steps, NAME="clippy mypy"
