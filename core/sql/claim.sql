@@ -23,6 +23,8 @@ $$;
 -- Takes up to quotas[i] rows from lanes[i] at or after hints[i], max_jobs in all, in the order of the lanes.
 -- A hint is the caller's memory of where the lane's first claimable row was; it only saves the walk over dead rows.
 -- p_numbered: how many rows the same claim has already taken.
+-- Lanes behind a gate that has something to take are asked one by one under the gate's lock; who finds it locked
+-- passes on, since another claim is just taking from it. Nothing here waits.
 create or replace function claim_lanes(p_worker int, p_claim uuid, p_lanes bigint[], p_hints bigint[], p_quotas int[],
   p_max_jobs int, p_lease_ms bigint, p_async_commit boolean, p_numbered int default 0)
 returns table (job_id uuid, claim_no int2, lane_id bigint, seq bigint, attempt int2, ends_ms bigint, payload text, extra text)
@@ -32,22 +34,49 @@ set enable_mergejoin = off set enable_material = off set jit = off
 as $$
 declare
   at timestamptz := clock_now();
+  lanes bigint[] := p_lanes;
+  hints bigint[] := p_hints;
+  quotas int[] := p_quotas;
+  generations int[];
+  v record;
+  picks gated_pick[] := '{}';
 begin
-  if p_async_commit then
-    -- A claim that a crash of the database forgets only offers the job again.
+  if exists (select from gate) then
+    lanes := '{}'; hints := '{}'; quotas := '{}'; generations := '{}';
+    for v in select * from lane_verdicts(p_lanes, at) x order by x.place loop
+      if v.verdict = 'free' then
+        lanes := lanes || v.lane_id;
+        hints := hints || p_hints[v.place];
+        quotas := quotas || p_quotas[v.place];
+        generations := generations || v.generation;
+      elsif v.verdict = 'gated' and cardinality(picks) < p_max_jobs then
+        picks := picks || pick_gated(v.lane_id, p_hints[v.place], least(p_quotas[v.place], p_max_jobs - cardinality(picks)), p_claim, v.synthetic,
+          v.queue_gate, v.endpoint_gate, v.place, picks, at);
+      end if;
+    end loop;
+  end if;
+  if p_async_commit and cardinality(picks) = 0 then
+    -- A claim that took no token, slot or probe: one that a crash of the database forgets only offers the job again.
     perform set_config('synchronous_commit', 'off', true);
   end if;
   return query
   with picked as materialized (
-    select x.job_id, (p_numbered + row_number() over (order by l.place, x.seq))::int2 as number
-    from unnest(p_lanes, p_hints, p_quotas) with ordinality l (lane_id, hint, quota, place)
-    cross join lateral (
-      select r.job_id, r.seq from runtime r
-      where r.lane_id = l.lane_id and r.state = 'r' and r.seq >= l.hint and (r.deadline is null or r.deadline > at)
-      order by r.lane_id, r.seq
-      limit l.quota
-      for update skip locked) x
-    limit p_max_jobs
+    select x.job_id, (p_numbered + row_number() over (order by x.place, x.seq))::int2 as number, x.generation, x.probe, x.endpoint_slot, x.queue_slot
+    from (
+      select y.job_id, y.seq, l.place, l.generation, null::boolean as probe, null::int as endpoint_slot, null::int as queue_slot
+      from unnest(lanes, hints, quotas, generations) with ordinality l (lane_id, hint, quota, generation, place)
+      cross join lateral (
+        select r.job_id, r.seq from runtime r
+        where r.lane_id = l.lane_id and r.state = 'r' and r.seq >= l.hint and (r.deadline is null or r.deadline > at)
+        order by r.lane_id, r.seq
+        limit l.quota
+        for update skip locked) y
+      limit p_max_jobs - cardinality(picks)
+    ) x
+    union all
+    select g.job_id, (p_numbered + p_max_jobs - cardinality(picks) + row_number() over (order by g.place, g.seq))::int2,
+      g.generation, g.probe, g.endpoint_slot, g.queue_slot
+    from unnest(picks) g
   ),
   taken as (
     update runtime r set
@@ -58,7 +87,11 @@ begin
       worker_id = p_worker,
       claimed_at = at,
       wake_at = least(at + ms(p_lease_ms), at + ms(r.timeout_ms), r.deadline),
-      lease_until = case when r.timeout_ms < p_lease_ms or r.deadline < at + ms(p_lease_ms) then at + ms(p_lease_ms) end
+      lease_until = case when r.timeout_ms < p_lease_ms or r.deadline < at + ms(p_lease_ms) then at + ms(p_lease_ms) end,
+      generation = p.generation,
+      probe = p.probe,
+      endpoint_slot = p.endpoint_slot,
+      queue_slot = p.queue_slot
     from picked p
     where r.job_id = p.job_id
     returning r as row
@@ -69,6 +102,78 @@ begin
     j.payload, claim_extra(j, t.row)
   from taken t join job j on j.id = (t.row).job_id
   order by (t.row).claim_no;
+end $$;
+
+-- Rows of one lane behind locked gates, with all that they take: tokens, slots, the probe.
+create or replace function pick_gated(p_lane bigint, p_hint bigint, p_quota int, p_claim uuid, p_synthetic boolean,
+  p_queue_gate int, p_endpoint_gate int, p_place int, picked gated_pick[], at timestamptz)
+returns gated_pick[]
+language plpgsql set search_path from current
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off set jit = off
+as $$
+declare
+  wanted int[] := array_remove(array[p_queue_gate, p_endpoint_gate], null);
+  locked int;
+  q gate;
+  e gate;
+  c circuit;
+  room int := p_quota;
+  probing boolean := false;
+  rows gated_pick[];
+  lengths bigint;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform refuse('wrong_state', 'claims through gates need the isolation level read committed', '{"field":"isolation"}');
+  end if;
+  select count(*) into locked from (
+    select from gate g where g.id = any (wanted) order by g.id for update skip locked) x;
+  if locked < cardinality(wanted) then
+    return '{}';
+  end if;
+  -- Only now are the rows what they were locked as: a statement does not read again what it merely locked.
+  select * into q from gate g where g.id = p_queue_gate;
+  select * into e from gate g where g.id = p_endpoint_gate;
+  select * into c from circuit k where k.gate_id = p_endpoint_gate;
+  if q.paused is not null or e.paused is not null or (not p_synthetic and circuit_holds(c, at)) then
+    return '{}';
+  end if;
+  room := least(room,
+    tokens_left(q, at), tokens_left(e, at),
+    q.max_concurrency - slots_used(q, at) - (select count(*) from unnest(picked) x where x.queue_slot = q.id),
+    e.max_concurrency - slots_used(e, at) - (select count(*) from unnest(picked) x where x.endpoint_slot = e.id));
+  if not p_synthetic and c.state = 'o' and c.forced is null then
+    probing := true;
+    room := least(room, 1);
+  end if;
+  if room <= 0 then
+    return '{}';
+  end if;
+  -- A probe rather tries another job than the one that failed last.
+  for other in 0 .. (case when probing then 1 else 0 end) loop
+    select array_agg(row(x.job_id, x.seq, p_place, c.generation, nullif(probing, false),
+        case when e.max_concurrency is not null then e.id end, case when q.max_concurrency is not null then q.id end, x.timeout_ms)::gated_pick order by x.seq)
+    into rows
+    from (
+      select r.job_id, r.seq, r.timeout_ms from runtime r
+      where r.lane_id = p_lane and r.state = 'r' and r.seq >= p_hint and (r.deadline is null or r.deadline > at)
+        and (not probing or other = 1 or r.job_id is distinct from c.last_failed_job)
+      order by r.lane_id, r.seq
+      limit room
+      for update skip locked) x;
+    exit when rows is not null;
+  end loop;
+  if rows is null then
+    return '{}';
+  end if;
+  perform take_tokens(q, cardinality(rows), at), take_tokens(e, cardinality(rows), at);
+  if probing then
+    update circuit k set state = 'h', probe_job = (rows[1]).job_id, probe_claim = p_claim,
+      overdue_at = at + ms(coalesce((rows[1]).timeout_ms, e.probe_timeout_ms)), changed_at = at
+    where k.gate_id = e.id;
+    perform tell_gate('e', e.name, at, 'probe_started', (rows[1]).job_id, jsonb_build_object('overdueAt', iso(at + ms(coalesce((rows[1]).timeout_ms, e.probe_timeout_ms)))));
+  end if;
+  return rows;
 end $$;
 
 -- The rows of a claim whose reply was lost.
@@ -88,16 +193,24 @@ begin
   order by r.claim_no;
 end $$;
 
--- Which of these lanes have a claimable row at or after their hint, and where.
+-- Which of these lanes have a claimable row at or after their hint, and where. Lanes whose gates hold everything back
+-- are left out: they cost nothing, however many jobs wait in them.
 create or replace function lanes_ready(p_lanes bigint[], p_hints bigint[])
 returns table (lane_id bigint, head_seq bigint)
 language plpgsql stable security definer set search_path from current
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_material = off set jit = off
 as $$
+declare
+  lanes bigint[] := p_lanes;
+  hints bigint[] := p_hints;
 begin
+  if exists (select from gate) then
+    select array_agg(v.lane_id), array_agg(p_hints[v.place]) into lanes, hints
+    from lane_verdicts(p_lanes, clock_now()) v where v.verdict <> 'blocked';
+  end if;
   return query
-  select l.lane_id, x.seq from unnest(p_lanes, p_hints) l (lane_id, hint)
+  select l.lane_id, x.seq from unnest(lanes, hints) l (lane_id, hint)
   cross join lateral (
     select r.seq from runtime r
     where r.lane_id = l.lane_id and r.state = 'r' and r.seq >= l.hint
@@ -148,6 +261,7 @@ begin
     perform promote(100);
     perform recover(100);
     perform expire(100);
+    perform expire_probes();
     select array_agg(l.lane_id), array_agg(l.priority) into every_lane, priorities
     from worker_lanes(queues,
       array(select h->>'type' from jsonb_array_elements(handlers) h),

@@ -27,7 +27,7 @@ begin
     return (value #>> '{}')::timestamptz;
   end if;
   return null;
-exception when datetime_field_overflow or invalid_datetime_format then
+exception when datetime_field_overflow or invalid_datetime_format or invalid_time_zone_displacement_value then
   return null;
 end $$;
 
@@ -92,7 +92,7 @@ begin
     perform refuse('invalid_argument', format('%s must be a JSON object', coalesce(nullif(rtrim(path, '.'), ''), 'the job')),
       jsonb_build_object('field', rtrim(path, '.')));
   end if;
-  select key into unknown from jsonb_object_keys(e) key where key <> all (job_keys()) order by key limit 1;
+  select key into unknown from jsonb_object_keys(e) key where key <> all (job_keys()) order by key collate "C" limit 1;
   if found then
     perform refuse('invalid_argument', format('unknown option: %s', path || left(unknown, 100)),
       jsonb_build_object('field', path || left(unknown, 100)));
@@ -142,9 +142,6 @@ begin
   end if;
   if e ? 'after' then
     perform refuse('invalid_argument', path || 'after is not available in this version', jsonb_build_object('field', path || 'after'));
-  end if;
-  if e->'synthetic' = 'true' then
-    perform refuse('invalid_argument', path || 'synthetic is not available in this version', jsonb_build_object('field', path || 'synthetic'));
   end if;
   if e ? 'id' and not coalesce(e->>'id' ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$', false) then
     perform refuse('invalid_argument', path || 'id must be a UUID', jsonb_build_object('field', path || 'id'));
@@ -333,7 +330,7 @@ begin
       x.e->>'type' as type,
       coalesce(x.e->>'queue', 'default') as queue,
       coalesce(known.id, intern_lane(coalesce(x.e->>'queue', 'default'), x.e->>'type', coalesce(x.e->>'version', '1'),
-        x.e->>'endpoint', coalesce((x.e->>'priority')::numeric, 0)::int2)) as lane_id,
+        x.e->>'endpoint', coalesce((x.e->>'priority')::numeric, 0)::int2, coalesce((x.e->>'synthetic')::boolean, false))) as lane_id,
       case
         when x.e ? 'delayMs' then at + ms((x.e->>'delayMs')::numeric::bigint)
         when x.e ? 'runAt' then to_time(x.e->'runAt')
@@ -342,22 +339,30 @@ begin
         when x.e ? 'deadlineMs' then at + ms((x.e->>'deadlineMs')::numeric::bigint)
         when x.e ? 'deadline' then to_time(x.e->'deadline')
       end as deadline,
-      case when x.e ? 'timeoutMs' then (x.e->>'timeoutMs')::numeric::bigint end as timeout_ms
+      case when x.e ? 'timeoutMs' then (x.e->>'timeoutMs')::numeric::bigint end as timeout_ms,
+      case
+        when x.e ? 'retryPolicy' then normalize_policy(x.e->'retryPolicy')
+        when x.e ? 'endpoint' then (select g.policy from gate g where g.kind = 'e' and g.name = x.e->>'endpoint')
+      end as policy
     from jsonb_array_elements(jobs) with ordinality x (e, n)
     left join lateral (
       select l.id from lane l
       where l.id = lane_hash(coalesce(x.e->>'queue', 'default'), x.e->>'type', coalesce(x.e->>'version', '1'),
-          x.e->>'endpoint', coalesce((x.e->>'priority')::numeric, 0)::int2, 0)
+          x.e->>'endpoint', coalesce((x.e->>'priority')::numeric, 0)::int2, coalesce((x.e->>'synthetic')::boolean, false), 0)
         and l.queue = coalesce(x.e->>'queue', 'default') and l.type = x.e->>'type' and l.version = coalesce(x.e->>'version', '1')
         and l.endpoint is not distinct from x.e->>'endpoint' and l.priority = coalesce((x.e->>'priority')::numeric, 0)::int2
+        and l.synthetic = coalesce((x.e->>'synthetic')::boolean, false)
       limit 1) known on true
     where answered = '{}' or not answered ? x.n::text
     order by x.n
   ),
   defined as (
-    insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, tags, run_at, deadline, timeout_ms, effect_key)
-    select i.id, i.lane_id, at, coalesce((i.e->>'maxAttempts')::numeric, 25)::int2, (i.e->'payload')::text,
-      case when i.e ? 'retryPolicy' then normalize_policy(i.e->'retryPolicy') end,
+    insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, synthetic, tags, run_at, deadline, timeout_ms, effect_key)
+    -- The policy is resolved once: the call's own, else the endpoint's. The count apart: the call's own, else the
+    -- selected policy's. A synthetic test is one attempt whatever they say.
+    select i.id, i.lane_id, at,
+      case when i.e->'synthetic' = 'true' then 1 else coalesce((i.e->>'maxAttempts')::numeric, (i.policy->>'maxAttempts')::numeric, 25) end::int2,
+      (i.e->'payload')::text, i.policy, coalesce((i.e->>'synthetic')::boolean, false),
       case when i.e ? 'tags' then array(select jsonb_array_elements_text(i.e->'tags')) end,
       i.run_at, i.deadline, i.timeout_ms, i.e->'idempotencyKey'->>'key'
     from item i

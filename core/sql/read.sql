@@ -8,39 +8,6 @@ create or replace function lane_row(p_id bigint) returns lane language sql stabl
   select * from lane l where l.id = p_id limit 1
 $$;
 
--- Why a job that has not ended is not running: `[{"kind", "message", "action", …}]`.
-create or replace function waiting(r runtime, l lane, at timestamptz) returns jsonb
-language plpgsql stable set search_path from current set enable_seqscan = off set jit = off as $$
-declare
-  reasons jsonb := '[]';
-  ahead bigint;
-  served boolean;
-begin
-  if r.state = 'a' then
-    return '[]';
-  end if;
-  if r.state = 's' then
-    reasons := reasons || jsonb_build_object('kind', 'due', 'dueInMs', greatest(0, ms_between(at, r.wake_at)), 'runAt', iso(r.wake_at),
-      'message', format('due in %s s', round(greatest(0, ms_between(at, r.wake_at)) / 1000.0, 1)),
-      'action', 'none: it becomes ready by itself');
-  end if;
-  select exists (select from worker w where w.stopped_at is null and w.seen_at > at - interval '60 seconds' and l.queue = any (w.queues)
-    and exists (select from unnest(w.types, w.versions) h (type, version) where h.type = l.type and h.version = l.version)) into served;
-  if not served then
-    reasons := reasons || jsonb_build_object('kind', 'no_worker',
-      'message', format('no worker handles %s@%s in queue %s', l.type, l.version, l.queue),
-      'action', 'deploy a worker that handles exactly this type and version; editing the policy changes nothing');
-  end if;
-  if r.state = 'r' and served then
-    select count(*) into ahead from (
-      select from runtime x where x.lane_id = r.lane_id and x.state = 'r' and x.seq < r.seq order by x.lane_id, x.seq limit 10000) a;
-    reasons := reasons || jsonb_build_object('kind', 'eligible', 'ahead', ahead,
-      'message', format('eligible, %s%s ahead in its lane; workers are full or none polls', ahead, case when ahead = 10000 then ' or more' else '' end),
-      'action', 'none, or more worker slots');
-  end if;
-  return reasons;
-end $$;
-
 create or replace function snapshot(p_id uuid, with_payload boolean default true) returns jsonb
 language plpgsql stable security definer set search_path from current set jit = off as $$
 declare
@@ -200,7 +167,7 @@ begin
     perform refuse('invalid_argument', 'filter must be an object', '{"field":"filter"}');
   end if;
   select key into unknown from jsonb_object_keys(filter) key
-  where key <> all (array['queue', 'type', 'version', 'endpoint', 'state', 'tag', 'uncertain']) order by key limit 1;
+  where key <> all (array['queue', 'type', 'version', 'endpoint', 'state', 'tag', 'uncertain']) order by key collate "C" limit 1;
   if found then
     perform refuse('invalid_argument', 'unknown filter: ' || left(unknown, 100), jsonb_build_object('field', 'filter.' || left(unknown, 100)));
   end if;

@@ -39,7 +39,8 @@ as $$
 declare
   at timestamptz := clock_now();
   r runtime;
-  answer jsonb;
+  ended record;
+  effects jsonb := '[]';
   done int := 0;
   lanes bigint[] := '{}';
 begin
@@ -50,15 +51,17 @@ begin
     limit max_rows
     for update skip locked
   loop
-    answer := end_attempt(r, at, case
+    select * into ended from end_attempt(r, at, case
       when r.deadline = r.wake_at then 'deadline'
       when r.claimed_at + ms(r.timeout_ms) = r.wake_at then 'timeout'
       else 'lease' end, '{}');
-    if answer->>'state' = 'ready' then
+    effects := effects || coalesce(ended.effect, '[]');
+    if ended.answer->>'state' = 'ready' then
       lanes := lanes || r.lane_id;
     end if;
     done := done + 1;
   end loop;
+  perform apply_effects(effects, at);
   if cardinality(lanes) > 0 and exists (select from sleeper) then
     perform wake_sleepers(array_agg(distinct l.queue), array_agg(distinct l.type)) from lane l where l.id = any (lanes);
   end if;
@@ -99,8 +102,10 @@ begin
     promoted := promote(max_rows);
     recovered := recover(max_rows);
     expired := expire(max_rows);
+    perform expire_probes();
     more := greatest(promoted, recovered, expired) >= max_rows;
     select ms_between(clock_now(), least(
+      (select min(c.overdue_at) from circuit c where c.state = 'h'),
       (select min(r.wake_at) from runtime r where r.state = 's'),
       (select min(r.wake_at) from runtime r where r.state = 'a'),
       (select min(r.deadline) from runtime r where r.deadline is not null and r.state <> 'a'))) into next_ms;

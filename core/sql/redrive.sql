@@ -39,7 +39,7 @@ language plpgsql immutable set search_path from current as $$
 declare
   unknown text;
 begin
-  select key into unknown from jsonb_object_keys(request) key where key <> all (allowed) order by key limit 1;
+  select key into unknown from jsonb_object_keys(request) key where key <> all (allowed) order by key collate "C" limit 1;
   if found then
     perform refuse('invalid_argument', 'unknown option: ' || left(unknown, 100), jsonb_build_object('field', left(unknown, 100)));
   end if;
@@ -71,6 +71,9 @@ begin
       perform refuse('not_found', format('there is no job %s', request->>'id'), '{"field":"id"}');
     end if;
     select * into ended from outcome o where o.job_id = source.id;
+    if source.synthetic then
+      perform refuse('wrong_state', format('job %s is a synthetic test: it is never repeated as production', source.id), '{"field":"id"}');
+    end if;
     if ended.state is distinct from 'f' then
       perform refuse('wrong_state', format('job %s has not failed: only a failed job can be redriven', source.id), '{"field":"id"}');
     end if;
@@ -82,7 +85,7 @@ begin
     union all
     select p.id from (
       select o.job_id as id from outcome o
-      where request ? 'filter' and o.state = 'f'
+      where request ? 'filter' and o.state = 'f' and not exists (select from lane l where l.id = o.lane_id and l.synthetic)
         and (not request ? 'after' or o.job_id > arg_uuid(request, 'after'))
         and matches_filter(o.job_id, o.lane_id, o.uncertain, request->'filter')
         and not exists (select from redrive_request q where q.source_id = o.job_id and q.request_id <> request->>'requestId')
@@ -119,6 +122,7 @@ begin
       'withEndpoint', count(*) filter (where ever_started(o) and exists (select from lane l where l.id = o.lane_id and l.endpoint is not null)),
       'uncertain', count(*) filter (where o.uncertain))::text
     from outcome o
-    where o.state = 'f' and matches_filter(o.job_id, o.lane_id, o.uncertain, coalesce(args->'filter', '{}'))
+    where o.state = 'f' and not exists (select from lane l where l.id = o.lane_id and l.synthetic)
+      and matches_filter(o.job_id, o.lane_id, o.uncertain, coalesce(args->'filter', '{}'))
       and not exists (select from redrive_request q where q.source_id = o.job_id));
 end $$;

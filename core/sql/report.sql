@@ -19,6 +19,10 @@ declare
   settled int;
   held runtime;
   i int;
+  -- Successes matter to a circuit only while some circuit is not closed or has failures to forget.
+  watched boolean := exists (select from circuit c where c.state <> 'c' or c.failures > 0);
+  ended_rows runtime[];
+  effects jsonb := '[]';
 begin
   select s.max_payload_bytes into max_bytes from settings s;
   select array_agg(x.place::int2) into too_large from unnest(p_results) with ordinality x (result, place)
@@ -28,8 +32,8 @@ begin
       select * into held from runtime w where w.job_id = p_jobs[i] and w.state = 'a' and w.claim_id = p_claims[i] and w.claim_no = p_numbers[i]
       for update;
       if found then
-        perform end_attempt(held, at, 'output', jsonb_build_object('error', jsonb_build_object(
-          'name', 'PayloadTooLarge', 'message', format('the result is %s bytes of JSON; the limit is %s', octet_length(p_results[i]), max_bytes))));
+        effects := effects || coalesce((end_attempt(held, at, 'output', jsonb_build_object('claim', held.claim_id, 'error', jsonb_build_object(
+          'name', 'PayloadTooLarge', 'message', format('the result is %s bytes of JSON; the limit is %s', octet_length(p_results[i]), max_bytes))))).effect, '[]');
       end if;
     end loop;
   end if;
@@ -43,13 +47,21 @@ begin
   ended as (
     delete from runtime r using given g
     where r.job_id = g.job_id and r.claim_id = g.claim_id and r.claim_no = g.claim_no and r.state = 'a'
-    returning r.job_id, r.lane_id, r.attempt, r.claim_id, r.claim_no, r.worker_id, r.claimed_at, r.ready_at, g.result
+    returning r as row, g.result
+  ),
+  recorded as (
+    insert into outcome (job_id, lane_id, state, attempt, claim_id, claim_no, worker_id, claimed_at, ready_at, finished_at, result)
+    select (e.row).job_id, (e.row).lane_id, 's', (e.row).attempt, (e.row).claim_id, (e.row).claim_no, (e.row).worker_id, (e.row).claimed_at,
+      (e.row).ready_at, at, nullif(e.result::jsonb::text, 'null')
+    from ended e
   )
-  insert into outcome (job_id, lane_id, state, attempt, claim_id, claim_no, worker_id, claimed_at, ready_at, finished_at, result)
-  select e.job_id, e.lane_id, 's', e.attempt, e.claim_id, e.claim_no, e.worker_id, e.claimed_at, e.ready_at, at,
-    nullif(e.result::jsonb::text, 'null')
-  from ended e;
-  get diagnostics settled = row_count;
+  select count(*), array_agg(e.row) filter (where watched) into settled, ended_rows from ended e;
+  if watched and settled > 0 then
+    select effects || coalesce(jsonb_agg(circuit_effect(x, 'success', at, true)), '[]') into effects from unnest(ended_rows) x;
+  end if;
+  if effects <> '[]' then
+    perform apply_effects(effects, at);
+  end if;
   if settled = cardinality(p_jobs) then
     return '{}';
   end if;
@@ -115,15 +127,15 @@ begin
     end if;
   end if;
   if report ? 'retryAfterMs' then
-    if is_integer(report->'retryAfterMs', 1, 'infinity') then
-      hint := greatest(1000, least(86400000, (report->>'retryAfterMs')::numeric))::bigint;
+    if jsonb_typeof(report->'retryAfterMs') = 'number' and (report->>'retryAfterMs')::numeric > 0 then
+      hint := greatest(1000, least(86400000, ceil((report->>'retryAfterMs')::numeric)))::bigint;
       if hint > delay_ms then
         detail := detail || jsonb_build_object('chosenMs', delay_ms, 'chosenSource', source);
         delay_ms := hint;
         source := 'retry_after';
       end if;
     elsif not report ? 'hintIgnored' then
-      detail := detail || jsonb_build_object('hintIgnored', format('%s is no integer of at least 1', left(report->>'retryAfterMs', 100)));
+      detail := detail || jsonb_build_object('hintIgnored', format('%s is no number above 0', left(report->>'retryAfterMs', 100)));
     end if;
   end if;
 end $$;
@@ -158,8 +170,9 @@ $$;
 
 -- Ends the attempt `r` holds (its row is locked by the caller) for any cause but success. Decides in this order:
 -- a pending cancel, an ending that allows no further attempt, the budget, the delay against the deadline.
--- Returns `{"state", "delayMs"?, "source"?, "nextRunAt"?}`.
-create or replace function end_attempt(r runtime, at timestamptz, p_cause text, report jsonb) returns jsonb
+-- answer: `{"state", "delayMs"?, "source"?, "nextRunAt"?}`. effect: what the caller applies to the endpoint's circuit
+-- once all of its attempts are ended; null when nothing.
+create or replace function end_attempt(r runtime, at timestamptz, p_cause text, report jsonb, out answer jsonb, out effect jsonb)
 language plpgsql set search_path from current as $$
 declare
   j job;
@@ -210,9 +223,16 @@ begin
     perform keep_error(r.job_id, r.attempt, error);
   end if;
 
+  -- Neutral: the destination was never called, or nothing was learned about it.
+  effect := circuit_effect(r, case
+    when r.cancel is not null or cause in ('input', 'checkpoint') or report->'cancellation' = 'true' then 'neutral'
+    when cause in ('lease', 'deadline') then 'lost'
+    else 'failure' end, at, report ? 'claim', jsonb_build_object('name', error->'name', 'message', left(error->>'message', 500)));
+
   if state is not null then
     perform end_job(r, at, state, reason, r.uncertain or unsure, case when state = 'c' then r.cancel end);
-    return jsonb_build_object('state', outcome_state(state), 'reason', reason);
+    answer := jsonb_build_object('state', outcome_state(state), 'reason', reason);
+    return;
   end if;
   update runtime w set
     state = case when chosen_ms = 0 then 'r' else 's' end,
@@ -221,9 +241,9 @@ begin
     ready_at = case when chosen_ms = 0 then at end,
     uncertain = w.uncertain or unsure,
     claim_id = null, claim_no = null, worker_id = null, claimed_at = null, lease_until = null, progress = null,
-    generation = null, probe = null
+    generation = null, probe = null, endpoint_slot = null, queue_slot = null
   where w.job_id = r.job_id;
-  return jsonb_build_object('state', case when chosen_ms = 0 then 'ready' else 'scheduled' end,
+  answer := jsonb_build_object('state', case when chosen_ms = 0 then 'ready' else 'scheduled' end,
     'delayMs', chosen_ms, 'source', chosen_source, 'nextRunAt', iso(wake));
 end $$;
 
@@ -246,8 +266,10 @@ declare
   at timestamptz := clock_now();
   given record;
   r runtime;
+  ended record;
   answer jsonb;
   answers jsonb := '{}';
+  effects jsonb := '[]';
 begin
   for given in
     select x.e, x.n, (x.e->>'id')::uuid as job_id, (x.e->>'claim')::uuid as claim_id, (x.e->>'number')::int2 as claim_no
@@ -261,12 +283,15 @@ begin
     where w.job_id = given.job_id and w.state = 'a' and w.claim_id = given.claim_id and w.claim_no = given.claim_no
     for update;
     if found then
-      answer := end_attempt(r, at, coalesce(given.e->>'cause', 'error'), given.e);
+      select * into ended from end_attempt(r, at, coalesce(given.e->>'cause', 'error'), given.e);
+      answer := ended.answer;
+      effects := effects || coalesce(ended.effect, '[]');
     else
       answer := coalesce(earlier_answer(given.job_id, given.claim_id, given.claim_no, coalesce(given.e->>'cause', 'error')), '{"error":"lease_lost"}');
     end if;
     answers := answers || jsonb_build_object(given.n::text, answer);
   end loop;
+  perform apply_effects(effects, at);
   return (select coalesce(jsonb_agg(a.value order by a.key::bigint), '[]') from jsonb_each(answers) a)::text;
 end $$;
 
@@ -279,6 +304,7 @@ declare
   r runtime;
   code int2;
   codes jsonb := '{}';
+  effects jsonb := '[]';
   queues text[];
   types text[];
 begin
@@ -296,9 +322,11 @@ begin
         perform end_job(r, at, 'c', 'canceled', true, r.cancel);
       else
         update runtime w set state = 'r', attempt = w.attempt - 1, uncertain = true, wake_at = null, claim_id = null, claim_no = null,
-          worker_id = null, claimed_at = null, lease_until = null, progress = null, generation = null, probe = null
+          worker_id = null, claimed_at = null, lease_until = null, progress = null, generation = null, probe = null,
+          endpoint_slot = null, queue_slot = null
         where w.job_id = r.job_id;
       end if;
+      effects := effects || coalesce(circuit_effect(r, 'neutral', at, true), '[]');
       code := 0;
     elsif exists (select from event e where e.job_id = given.job_id and e.kind = 'released'
         and e.data->>'fence' = fence_text(given.claim_id, given.claim_no)) then
@@ -308,6 +336,7 @@ begin
     end if;
     codes := codes || jsonb_build_object(given.n::text, code);
   end loop;
+  perform apply_effects(effects, at);
   if exists (select from sleeper) then
     select array_agg(distinct l.queue), array_agg(distinct l.type) into queues, types
     from job j join lane l on l.id = j.lane_id where j.id = any (p_jobs);

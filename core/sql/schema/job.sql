@@ -53,15 +53,21 @@ create table runtime (
   ready_at timestamptz,
   cancel jsonb,
   progress text,
-  -- The circuit generation its claim belongs to, and whether it is the probe.
+  -- Of jobs with an endpoint: the circuit's generation at the claim, and whether it is the probe.
   generation int,
-  probe boolean
+  probe boolean,
+  -- The gates whose slots the attempt takes.
+  endpoint_slot int,
+  queue_slot int
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.2);
 create index runtime_ready on runtime (lane_id, seq) where state = 'r';
 create index runtime_due on runtime (wake_at) where state = 's';
 create index runtime_lease on runtime (wake_at) where state = 'a';
 create index runtime_deadline on runtime (deadline) where deadline is not null and state <> 'a';
+
+create index runtime_endpoint_slot on runtime (endpoint_slot) where endpoint_slot is not null;
+create index runtime_queue_slot on runtime (queue_slot) where queue_slot is not null;
 
 -- Names one enqueue for its time to live, whatever becomes of the job.
 create table idempotency (
