@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -88,18 +89,16 @@ ENDS = {
 
 
 def interpreters() -> list[str]:
-    """The Python versions to be had here: those named in the environment, or whatever is on the path."""
-    named = os.environ.get("DRAYHORSE_TEST_PYTHONS")
-    if named:
-        return named.split(os.pathsep)
-    found = [sys.executable]
-    for minor in range(10, 15):
-        path = shutil.which(f"python3.{minor}")
-        if path and minor != sys.version_info.minor:
-            answer = subprocess.run([path, "-c", "print(1)"], capture_output=True, text=True, check=False)
-            if answer.stdout == "1\n":
-                found.append(path)
-    return found
+    """One interpreter for each version from 3.10 on that is to be had: on the path, or installed beside our own."""
+    beside = sorted(Path(sys.base_prefix).parent.glob("*3.1[0-9]*/bin/python3"))
+    candidates = [sys.executable, *(f"python3.{minor}" for minor in range(10, 20)), *map(str, beside)]
+    found: dict[str, str] = {}
+    for candidate in filter(shutil.which, candidates):
+        asked = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.version_info >= (3, 10))"]
+        version, _, fits = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.partition(" ")
+        if fits.strip() == "True":
+            found.setdefault(version, candidate)
+    return list(found.values())
 
 
 def finish(program: subprocess.Popen[str], seconds: float = 60) -> str:
@@ -109,7 +108,10 @@ def finish(program: subprocess.Popen[str], seconds: float = 60) -> str:
     return err
 
 
-@pytest.mark.parametrize("python", interpreters())
+PYTHONS = pytest.mark.parametrize("python", interpreters(), ids=lambda path: Path(path).parent.parent.name)
+
+
+@PYTHONS
 @pytest.mark.parametrize("end", ENDS)
 def test_every_end_keeps_its_code(queue: Queue, script: Script, end: str, python: str) -> None:
     code, expected = ENDS[end]
@@ -120,7 +122,7 @@ def test_every_end_keeps_its_code(queue: Queue, script: Script, end: str, python
     assert queue.counts().ready + queue.counts().active >= ROUNDS
 
 
-@pytest.mark.parametrize("python", interpreters())
+@PYTHONS
 def test_ctrl_c_during_a_wait(queue: Queue, script: Script, python: str) -> None:
     for _ in range(ROUNDS):
         program = script(CONNECT + "print('waiting', flush=True)\nqueue.wait(queue.enqueue('u'), 60000)", python=python)

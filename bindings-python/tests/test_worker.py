@@ -255,6 +255,31 @@ def test_the_worker_s_own_delay(queue: Queue) -> None:
         assert (entry.delay_ms, entry.source) == (1500, "worker_override")
 
 
+@pytest.mark.parametrize("kind", ["number", "function", "broken"])
+def test_the_worker_s_own_delay_after_a_timeout(queue: Queue, kind: str) -> None:
+    def delay(attempt: int, job: Job | AsyncJob) -> float | None:
+        if kind == "broken":
+            raise ValueError("no idea")
+        return 7_000 * attempt
+
+    async def slow(payload: Any, job: AsyncJob) -> None:
+        await asyncio.sleep(60)
+
+    worker = Worker(queue, WorkerOptions(retry_delay_ms=7_000 if kind == "number" else delay))
+    worker.handle("t", slow)
+    with serving(worker):
+        options = EnqueueOptions(timeout_ms=200, retry_policy={"type": "fixed", "delayMs": 60_000})
+        expected = (60_000, "policy:fixed") if kind == "broken" else (7_000, "worker_override")
+        # Recovery, which knows no worker's wishes, may come at the same moment and be first; not every time.
+        for _ in range(50):
+            entry = retry(queue, queue.enqueue("t", 1, options))
+            assert entry.kind == "timed_out"
+            if (entry.delay_ms, entry.source) == expected:
+                break
+        else:
+            pytest.fail("recovery came first every time")
+
+
 @pytest.mark.parametrize("kind", ["plain", "coroutine"])
 def test_checkpoints_run_once(queue: Queue, kind: str) -> None:
     runs: list[int] = []

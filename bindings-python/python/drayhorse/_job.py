@@ -60,12 +60,24 @@ class Line:
             raise from_json(failure.args[0]) from None
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerDelay:
+    """The answer of a worker's `retry_delay_ms` for one attempt: keys of its report, and the error it raised."""
+
+    keys: Mapping[str, object]
+    fault: BaseException | None = None
+
+
 class JobBase:
     """One attempt of one job."""
 
     def __init__(self, sent: Mapping[str, Any], line: Line) -> None:
         self._line = line
         self._over: str | None = None
+        # Whether the core may end the attempt at a timeout, without asking anybody.
+        self._timed = bool(sent.get("timed"))
+        # What the worker's own delay says about this attempt, once it was asked.
+        self._delay: WorkerDelay | None = None
         deadline = sent.get("deadline")
         text = sent.get("payloadText")
         self.id: str = sent["id"]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from . import _native
 from ._decision import Classifier, decide, error_report, is_cancellation, raw
-from ._job import AsyncJob, Job, JobBase, Line
+from ._job import AsyncJob, Job, JobBase, Line, WorkerDelay
 from ._json import decode, encode
 from ._pools import HandlerLoop, HandlerThreads
 from ._port import LoopPort, ThreadPort
@@ -161,6 +161,7 @@ class Run:
     def _attempt(self, job: Job, handler: Handler) -> None:
         # Whatever a handler raises, SystemExit included, is its failure and not this thread's.
         try:
+            self._announce_delay(job)
             result = handler.fn(job.payload, job)
         except BaseException as error:
             self._failed(job, handler, error)
@@ -169,6 +170,7 @@ class Run:
 
     async def _attempt_async(self, job: AsyncJob, handler: Handler) -> None:
         try:
+            self._announce_delay(job)
             result = await cast("Awaitable[object]", handler.fn(job.payload, job))
         except BaseException as error:
             self._failed(job, handler, error)
@@ -195,29 +197,48 @@ class Run:
         if is_cancellation(error):
             report["cancellation"] = True
         if report.get("retryable") is not False:
-            report.update(self._retry_delay(job))
+            delay = self._delay(job)
+            report.update(delay.keys)
+            if delay.fault is not None:
+                self.complain(delay.fault, job)
         self._report(report)
 
-    def _retry_delay(self, job: AsyncJob | Job) -> dict[str, object]:
+    def _delay(self, job: AsyncJob | Job) -> WorkerDelay:
+        """What the worker's own delay says, asked once per attempt."""
+        if job._delay is None:
+            job._delay = self._ask_delay(job)
+        return job._delay
+
+    def _ask_delay(self, job: AsyncJob | Job) -> WorkerDelay:
         delay = self._options.retry_delay_ms
         if callable(delay):
             try:
                 delay = delay(job.attempt, job)
             except BaseException as fault:  # the failure is reported all the same
-                self.complain(fault, job)
                 told = error_report(fault)
-                return {"overrideRefused": f"retry_delay_ms raised {told['name']}: {told['message']}"}
-        return {} if delay is None else {"workerDelayMs": raw(delay)}
+                return WorkerDelay(
+                    {"overrideRefused": f"retry_delay_ms raised {told['name']}: {told['message']}"}, fault
+                )
+        return WorkerDelay({} if delay is None else {"workerDelayMs": raw(delay)})
+
+    def _announce_delay(self, job: AsyncJob | Job) -> None:
+        """Tells the core beforehand, where it may have to settle a timeout by itself."""
+        if job._timed and callable(self._options.retry_delay_ms):
+            keys = self._delay(job).keys
+            if "workerDelayMs" in keys:
+                self._hand_over(encode([{"handle": job._line.handle, "verb": "retryDelay", **keys}], "report"), job)
 
     def _report(self, report: dict[str, object]) -> None:
         self._send(cast(int, report["handle"]), encode([report], "report"))
 
     def _send(self, handle: int, reports: str) -> None:
-        job = self._running.pop(handle, None)
+        self._hand_over(reports, self._running.pop(handle, None))
+
+    def _hand_over(self, reports: str, job: JobBase | None) -> None:
         native = self._native
         if native is not None:
             try:
-                # Refused as closed after the run's end: this handler outlived the drain, its job was given back.
+                # Nothing comes of it after the run's end: this handler outlived the drain, its job was given back.
                 self._call(lambda: native.report(reports))
             except DrayhorseError as error:
                 self.complain(error, job)

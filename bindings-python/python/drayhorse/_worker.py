@@ -100,6 +100,9 @@ class Worker:
 
     def _native_options(self) -> str:
         given = {f.name: getattr(self._options, f.name) for f in fields(self._options) if f.name not in LOCAL_OPTIONS}
+        # A number the core can apply by itself, where it settles a timeout; a function is asked attempt by attempt.
+        if not callable(self._options.retry_delay_ms):
+            given["retry_delay_ms"] = self._options.retry_delay_ms
         keys = [handler_key(key) for key in self._handlers]
         return encode_object({**given, "handlers": keys, "language": "python"})
 

@@ -382,10 +382,11 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True)
 class StuckHandler:
-    """A handler that goes on although its attempt is over."""
+    """A handler that goes on although it was asked to stop, for `reason` and `since_ms` ago."""
 
     job_id: str
     handle: int = 0
+    reason: str = ""
     since_ms: int = 0
 
 
@@ -402,3 +403,4 @@ class Health:
     stuck: tuple[StuckHandler, ...] = field(
         default=(), metadata={"convert": lambda sent: tuple(records(StuckHandler)(sent))}
     )
+    last_claim_ms_ago: int | None = None
