@@ -40,6 +40,8 @@ struct Attempt {
     checkpoints: bool,
     /// A checkpoint was refused for holding another value: that is why it will fail.
     conflict: bool,
+    /// Its own limit ended it.
+    limited: bool,
     retry_delay_ms: Option<i64>,
     row: Option<Box<ClaimRow>>,
 }
@@ -81,6 +83,7 @@ pub struct Attempts {
     lease_ms: Millis,
     retry_delay_ms: Option<i64>,
     next_handle: Handle,
+    limits_pending: usize,
     /// Nothing expires before this.
     quiet_until_ms: Option<Millis>,
 }
@@ -96,6 +99,7 @@ impl Attempts {
             lease_ms,
             retry_delay_ms,
             next_handle: 1,
+            limits_pending: 0,
             quiet_until_ms: None,
         }
     }
@@ -125,8 +129,14 @@ impl Attempts {
         self.by_handle.values().any(|a| a.hold == Hold::Settling)
     }
 
-    /// Adds a claimed row; its lease counts from `sent`, its limits from now.
-    pub fn add(&mut self, now: Millis, sent: Millis, row: ClaimRow) -> Handle {
+    /// Whether an attempt's own limit has ended it and the database has not confirmed it yet.
+    pub fn limits_pending(&self) -> bool {
+        self.limits_pending > 0
+    }
+
+    /// Adds a claimed row. Its lease counts from the claim, its limits from when the row was asked for: so they end here
+    /// a moment before they end in the database, where recovery would be first otherwise.
+    pub fn add(&mut self, claimed: Millis, asked: Millis, row: ClaimRow) -> Handle {
         let handle = self.next_handle;
         self.next_handle += 1;
         let cause = if row.extra.ends_by_deadline { Cause::Deadline } else { Cause::Timeout };
@@ -135,12 +145,13 @@ impl Attempts {
             lane: row.lane,
             stage: Stage::Waiting,
             hold: Hold::Open,
-            lease_until_ms: sent + self.lease_ms,
-            ends: row.ends_ms.map(|ms| (now + ms.max(0) as Millis, cause)),
+            lease_until_ms: claimed + self.lease_ms,
+            ends: row.ends_ms.map(|ms| (asked + ms.max(0) as Millis, cause)),
             abort: None,
             lapsed: false,
             checkpoints: row.extra.checkpoints,
             conflict: false,
+            limited: false,
             retry_delay_ms: self.retry_delay_ms,
             row: Some(Box::new(row)),
         };
@@ -225,6 +236,9 @@ impl Attempts {
     pub fn settled(&mut self, handle: Handle) -> Option<i64> {
         let attempt = self.by_handle.get_mut(&handle)?;
         attempt.hold = Hold::Over;
+        if std::mem::take(&mut attempt.limited) {
+            self.limits_pending -= 1;
+        }
         let lane = attempt.lane;
         self.forget_if_over(handle);
         Some(lane)
@@ -323,6 +337,8 @@ impl Attempts {
             match ended {
                 Some(cause) => {
                     a.hold = Hold::Settling;
+                    a.limited = true;
+                    self.limits_pending += 1;
                     let failure = Failure { worker_delay_ms: a.retry_delay_ms, ..limit_failure(cause) };
                     found.settle.push(settling(*handle, a, Settlement::Fail(failure)));
                 }

@@ -5,6 +5,8 @@ use super::event::Millis;
 
 /// Between two ticks, and the least pause when something is due sooner.
 const TICK_MS: (Millis, Millis) = (10, 200);
+/// So long after the next known time: a worker reports the limits of its own attempts, and may be first.
+const AFTER_MS: Millis = 10;
 /// Rows of one tick.
 const TICK_ROWS: (i32, i32) = (10, 1_000);
 /// So many ticks must pass before larger ones are tried again.
@@ -66,7 +68,7 @@ impl Timetable {
 
     /// It was answered: at once again when more is due, else when the next thing is due.
     pub fn ticked(&mut self, now: Millis, more: bool, next_ms: Option<i64>) {
-        let pause = if more { 0 } else { next_ms.map_or(TICK_MS.1, |ms| (ms.max(0) as Millis).clamp(TICK_MS.0, TICK_MS.1)) };
+        let pause = if more { 0 } else { next_ms.map_or(TICK_MS.1, |ms| (ms.max(0) as Millis + AFTER_MS).clamp(TICK_MS.0, TICK_MS.1)) };
         self.tick_at_ms = now + pause;
         self.calm += 1;
         if self.calm >= CALM && self.tick_rows < TICK_ROWS.1 {

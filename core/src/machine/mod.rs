@@ -146,7 +146,7 @@ impl Machine {
         let mut due = [self.attempts.expires_at(), self.wakeups.expires_at(), self.end.due()].into_iter().flatten().min();
         let mut also = |at: Option<Millis>| due = due.into_iter().chain(at).min();
         if self.keeper.up && self.keeper.care.is_none() && self.registered {
-            also(Some(self.timetable.due(running)));
+            also(Some(self.timetable.due(running && !self.attempts.limits_pending())));
             also(self.wakeups.ping_at());
         }
         if self.pump.ready() && self.registered {
@@ -346,7 +346,9 @@ impl Machine {
         if self.timetable.take_seen(now) {
             return Some(Care::Seen { running: self.attempts.running() as i32 });
         }
+        // Recovery would end an attempt whose limit we are just reporting, without the worker's own delay.
         if self.end.phase() == Phase::Running
+            && !self.attempts.limits_pending()
             && let Some(max_rows) = self.timetable.tick_due(now)
         {
             self.timetable.tick_sent(now);

@@ -20,6 +20,8 @@ pub(super) type Gone = (Handle, Uuid);
 struct Sent {
     query: Arc<Query>,
     at_ms: Millis,
+    /// When the claim was sent whose rows are asked for once more.
+    claimed_ms: Millis,
     plan: Option<Plan>,
 }
 
@@ -70,9 +72,9 @@ impl Machine {
         }
         self.pump.pause_until_ms = None;
         let sent = match self.pump.again.take() {
-            Some(again) => again,
+            Some(again) => Sent { at_ms: now, ..again },
             None => match self.next_query(now) {
-                Some((query, plan)) => Sent { query: Arc::new(query), at_ms: now, plan },
+                Some((query, plan)) => Sent { query: Arc::new(query), at_ms: now, claimed_ms: now, plan },
                 None => return,
             },
         };
@@ -173,11 +175,11 @@ impl Machine {
                 if let Some(most) = self.pump.most {
                     self.pump.most = Some(most * 2).filter(|most| *most < self.settings.slots + self.settings.prefetch);
                 }
-                self.take_rows(now, sent.at_ms, rows);
+                self.take_rows(now, sent.at_ms, sent.at_ms, rows);
             }
             (Query::Claimed { .. }, Answer::Rows(rows)) => {
                 self.look.failed(now, 0);
-                self.take_rows(now, sent.at_ms, rows);
+                self.take_rows(now, sent.claimed_ms, sent.at_ms, rows);
             }
             (Query::Settle(batch), Answer::Settled(verdicts)) => {
                 self.settlements.accepted();
@@ -195,15 +197,15 @@ impl Machine {
     }
 
     /// New attempts. In a drain they are given back at once: `advance_end` follows every event.
-    fn take_rows(&mut self, now: Millis, sent: Millis, rows: Vec<ClaimRow>) {
+    fn take_rows(&mut self, now: Millis, claimed: Millis, asked: Millis, rows: Vec<ClaimRow>) {
         if rows.is_empty() {
             return;
         }
         self.last_claim_ms = Some(now);
         self.look.found(now);
-        self.timetable.lease_began(sent);
+        self.timetable.lease_began(claimed);
         for row in rows {
-            self.attempts.add(now, sent, row);
+            self.attempts.add(claimed, asked, row);
         }
     }
 
@@ -252,7 +254,7 @@ impl Machine {
         match &*sent.query {
             Query::Claim { claim, .. } if lost => {
                 let query = Arc::new(Query::Claimed { claim: *claim });
-                self.pump.again = Some(Sent { query, at_ms: sent.at_ms, plan: None });
+                self.pump.again = Some(Sent { query, at_ms: sent.at_ms, claimed_ms: sent.at_ms, plan: None });
             }
             Query::Claimed { .. } => self.pump.again = Some(sent),
             Query::Claim { max_jobs, .. } => {

@@ -25,6 +25,10 @@ impl Job {
         &self.event["handle"]
     }
 
+    pub fn worker(&self) -> &WorkerHandle {
+        &self.worker
+    }
+
     /// The reason of the abort this handler got, if any.
     pub fn aborted(&self) -> Option<String> {
         let aborts = self.aborts.lock().unwrap();
