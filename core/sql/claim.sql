@@ -258,8 +258,8 @@ begin
 
   -- Nothing is taken again when the same claim is asked for once more after a lost reply.
   if not exists (select from claimed(this_claim)) then
-    perform promote(100);
-    perform recover(100);
+    perform promote(greatest(100, max_jobs));
+    perform recover(greatest(100, max_jobs));
     perform expire(100);
     perform expire_probes();
     select array_agg(l.lane_id), array_agg(l.priority) into every_lane, priorities
