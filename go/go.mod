@@ -1,0 +1,3 @@
+module github.com/drayhorse/drayhorse/go
+
+go 1.24
