@@ -2,10 +2,13 @@
 
 mod client {
     mod calls;
+    mod embedded;
     mod faults;
     mod fork;
     mod names;
+    mod pooler;
     mod proxy;
     mod secrets;
+    mod tls;
 }
 mod support;

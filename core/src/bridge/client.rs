@@ -4,13 +4,15 @@
 //! knows what each call means, `pool` when and by whom it is run, `batch` how lone enqueues share a statement.
 
 mod batch;
+mod call;
 mod pool;
 mod verbs;
 
 use super::Done;
 use crate::error::{Error, Kind, Result};
 use crate::store::{Options, Store};
-use pool::{Call, Pool};
+use call::Call;
+use pool::Pool;
 use std::fmt;
 use std::sync::{Arc, mpsc};
 use verbs::Verb;
@@ -34,7 +36,12 @@ impl Client {
     pub fn connect(url: &str, options_json: &str) -> Result<Client> {
         let store = Store::open(url, Options::parse(options_json)?)?;
         let pool = Pool::new(Arc::new(store));
-        Ok(Client { handle: Arc::new(Handle { pid: std::process::id(), pool: Some(pool) }) })
+        Ok(Client {
+            handle: Arc::new(Handle {
+                pid: std::process::id(),
+                pool: Some(pool),
+            }),
+        })
     }
 
     /// One control call; blocks until it has ended. Not for a completion callback, which runs on a thread of the pool.
@@ -46,7 +53,10 @@ impl Client {
             return verb.run_locally(args_json);
         }
         if pool.is_this_thread() {
-            return Err(Error::new(Kind::Internal, "a completion callback must not call the client: it would wait for itself"));
+            return Err(Error::new(
+                Kind::Internal,
+                "a completion callback must not call the client: it would wait for itself",
+            ));
         }
         let (send, receive) = mpsc::sync_channel(1);
         let done: Done = Box::new(move |result| {
@@ -54,7 +64,12 @@ impl Client {
             send.send(result).ok();
         });
         pool.submit(Call::new(verb, args_json), done);
-        receive.recv().unwrap_or_else(|_| Err(Error::new(Kind::Internal, "the call ended without an answer")))
+        receive.recv().unwrap_or_else(|_| {
+            Err(Error::new(
+                Kind::Internal,
+                "the call ended without an answer",
+            ))
+        })
     }
 
     /// One control call that never blocks the caller; returns a ticket for [`Client::cancel`].
@@ -93,7 +108,10 @@ impl Client {
                 "this client belongs to the parent process: connect again after the fork",
             ));
         }
-        self.handle.pool.as_ref().ok_or_else(|| Error::new(Kind::Closed, "the client is closed"))
+        self.handle
+            .pool
+            .as_ref()
+            .ok_or_else(|| Error::new(Kind::Closed, "the client is closed"))
     }
 }
 

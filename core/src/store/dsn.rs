@@ -5,13 +5,19 @@
 //! start-up packet. Refusals name a parameter only by a name from the list below; anything else may be part of a
 //! password that was not encoded.
 
+#[cfg(test)]
+mod tests;
+mod text;
+
 use super::options::Options;
 use crate::error::{Error, Result};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio_postgres::config::{ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs};
+use tokio_postgres::config::{
+    ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs,
+};
 
 /// A parsed URL.
 pub struct Dsn {
@@ -62,31 +68,29 @@ impl TlsMode {
             "require" => Ok(TlsMode::Require),
             "verify-ca" => Ok(TlsMode::VerifyCa),
             "verify-full" => Ok(TlsMode::VerifyFull),
-            _ => Err(refuse(field, "sslmode must be disable, prefer, require, verify-ca or verify-full")),
+            _ => Err(refuse(
+                field,
+                "sslmode must be disable, prefer, require, verify-ca or verify-full",
+            )),
         }
     }
 }
 
-/// libpq's parameters that mean something here, or that may be given without an effect.
-const PARAMETERS: [&str; 27] = [
-    "user", "password", "dbname", "host", "hostaddr", "port", "application_name", "fallback_application_name",
-    "options", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation", "connect_timeout", "keepalives",
-    "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "target_session_attrs",
-    "channel_binding", "load_balance_hosts", "client_encoding", "gssencmode", "sslsni", "sslcompression",
-];
-
 impl Dsn {
     /// Reads either form.
     pub fn parse(text: &str) -> Result<Dsn> {
-        let pairs = match text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) {
-            Some(rest) => url_pairs(rest)?,
+        let pairs = match text
+            .strip_prefix("postgresql://")
+            .or_else(|| text.strip_prefix("postgres://"))
+        {
+            Some(rest) => text::url_pairs(rest)?,
             None if text.contains("://") || !text.contains('=') => {
                 return Err(refuse(
                     "url",
                     "the URL must start with postgresql://, postgres:// or embedded:, or be libpq's key=value text",
                 ));
             }
-            None => keyword_pairs(text)?,
+            None => text::keyword_pairs(text)?,
         };
         Dsn::build(pairs)
     }
@@ -110,14 +114,21 @@ impl Dsn {
             // A unix socket has no TLS and needs none; libpq ignores sslmode there too.
             self.config.ssl_mode(SslMode::Disable);
         } else if hosts.iter().any(is_unix) && self.tls.mode != TlsMode::Disable {
-            return Err(refuse("url", "unix sockets and TCP hosts in one URL need sslmode=disable"));
+            return Err(refuse(
+                "url",
+                "unix sockets and TCP hosts in one URL need sslmode=disable",
+            ));
         }
         Ok(())
     }
 
     /// The error with the password taken out, should a server or a library have repeated it.
     pub fn without_secrets(&self, error: Error) -> Error {
-        let Some(password) = self.config.get_password().and_then(|p| std::str::from_utf8(p).ok()) else {
+        let Some(password) = self
+            .config
+            .get_password()
+            .and_then(|p| std::str::from_utf8(p).ok())
+        else {
             return error;
         };
         let encoded = utf8_percent_encode(password, ENCODED).to_string();
@@ -126,7 +137,9 @@ impl Dsn {
         if password.len() < 4 || !forms.iter().any(|form| error.message().contains(form)) {
             return error;
         }
-        let message = forms.iter().fold(error.message().to_owned(), |text, form| text.replace(form, "***"));
+        let message = forms.iter().fold(error.message().to_owned(), |text, form| {
+            text.replace(form, "***")
+        });
         Error::new(error.kind(), message).with_all(error.details().clone())
     }
 
@@ -155,7 +168,10 @@ impl Dsn {
         }
         let hosts = config.get_hosts().len();
         if !config.get_hostaddrs().is_empty() && config.get_hostaddrs().len() != hosts {
-            return Err(refuse("hostaddr", "host and hostaddr must name as many servers"));
+            return Err(refuse(
+                "hostaddr",
+                "host and hostaddr must name as many servers",
+            ));
         }
         if config.get_ports().len() > 1 && config.get_ports().len() != hosts {
             return Err(refuse("port", "port must be one number, or one per host"));
@@ -213,14 +229,19 @@ impl Dsn {
             }
             "hostaddr" => {
                 for address in value.split(',').filter(|address| !address.is_empty()) {
-                    let address: IpAddr =
-                        address.parse().map_err(|_| refuse("hostaddr", "hostaddr must be an IP address"))?;
+                    let address: IpAddr = address
+                        .parse()
+                        .map_err(|_| refuse("hostaddr", "hostaddr must be an IP address"))?;
                     config.hostaddr(address);
                 }
             }
             "port" => {
                 for port in value.split(',') {
-                    let port = if port.is_empty() { Ok(5432) } else { port.parse() };
+                    let port = if port.is_empty() {
+                        Ok(5432)
+                    } else {
+                        port.parse()
+                    };
                     match port {
                         Ok(port) if port > 0 => config.port(port),
                         _ => return Err(refuse("port", "port must be a number from 1 to 65535")),
@@ -236,7 +257,10 @@ impl Dsn {
                 config.ssl_negotiation(choose(
                     key,
                     value,
-                    &[("postgres", SslNegotiation::Postgres), ("direct", SslNegotiation::Direct)],
+                    &[
+                        ("postgres", SslNegotiation::Postgres),
+                        ("direct", SslNegotiation::Direct),
+                    ],
                 )?);
             }
             "connect_timeout" => {
@@ -289,10 +313,17 @@ impl Dsn {
                 config.load_balance_hosts(choose(
                     key,
                     value,
-                    &[("disable", LoadBalanceHosts::Disable), ("random", LoadBalanceHosts::Random)],
+                    &[
+                        ("disable", LoadBalanceHosts::Disable),
+                        ("random", LoadBalanceHosts::Random),
+                    ],
                 )?);
             }
-            "client_encoding" => choose(key, value, &[("auto", ()), ("UTF8", ()), ("utf8", ()), ("UTF-8", ())])?,
+            "client_encoding" => choose(
+                key,
+                value,
+                &[("auto", ()), ("UTF8", ()), ("utf8", ()), ("UTF-8", ())],
+            )?,
             "gssencmode" => choose(key, value, &[("disable", ()), ("prefer", ())])?,
             "sslsni" | "sslcompression" => {}
             // The two readers let no other name through.
@@ -309,7 +340,10 @@ impl Dsn {
         while let Some(word) = words.next() {
             let setting = match word {
                 "-c" => words.next().unwrap_or(""),
-                _ => word.strip_prefix("-c").or_else(|| word.strip_prefix("--")).unwrap_or(""),
+                _ => word
+                    .strip_prefix("-c")
+                    .or_else(|| word.strip_prefix("--"))
+                    .unwrap_or(""),
             };
             match setting.strip_prefix("statement_timeout=") {
                 Some(limit) => self.statement_timeout_ms = milliseconds(limit)?,
@@ -325,7 +359,11 @@ impl Dsn {
 }
 
 /// What a URL leaves as it is; everything else of a password is written as `%XX`.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 fn refuse(field: &str, message: impl Into<String>) -> Error {
     Error::argument(field, message)
@@ -353,7 +391,10 @@ fn milliseconds(value: &str) -> Result<Option<u64>> {
     };
     match value[..digits].parse::<u32>() {
         Ok(amount) if unit > 0 => Ok((amount > 0).then_some(u64::from(amount) * unit)),
-        _ => Err(refuse("options", "statement_timeout must be a number with ms, s, min or h")),
+        _ => Err(refuse(
+            "options",
+            "statement_timeout must be a number with ms, s, min or h",
+        )),
     }
 }
 
@@ -362,224 +403,10 @@ fn choose<T: Copy>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T> {
         Some((_, choice)) => Ok(*choice),
         None => {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            Err(refuse(key, format!("{key} must be one of {}", names.join(", "))))
+            Err(refuse(
+                key,
+                format!("{key} must be one of {}", names.join(", ")),
+            ))
         }
-    }
-}
-
-fn known(key: &str, position: usize) -> Result<()> {
-    if PARAMETERS.contains(&key) {
-        return Ok(());
-    }
-    Err(refuse(
-        "url",
-        format!(
-            "parameter {position} of the connection text is unknown; if it is a part of the password, \
-             encode the password with %XX. Known are {}",
-            PARAMETERS.join(", ")
-        ),
-    ))
-}
-
-/// `[user[:password]@][host[:port],..][/dbname][?key=value&..]`
-fn url_pairs(rest: &str) -> Result<Vec<(String, String)>> {
-    let mut pairs = Vec::new();
-    let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, database) = before.split_once('/').unwrap_or((before, ""));
-    let hosts = match authority.rsplit_once('@') {
-        Some((user, hosts)) => {
-            let (user, password) = user.split_once(':').map_or((user, None), |(u, p)| (u, Some(p)));
-            if !user.is_empty() {
-                pairs.push(("user".to_owned(), decode(user)?));
-            }
-            if let Some(password) = password {
-                pairs.push(("password".to_owned(), decode(password)?));
-            }
-            hosts
-        }
-        None => authority,
-    };
-    let (mut names, mut ports) = (Vec::new(), Vec::new());
-    for host in hosts.split(',').filter(|host| !host.is_empty()) {
-        let (name, port) = match host.strip_prefix('[') {
-            Some(bracket) => {
-                let (name, after) =
-                    bracket.split_once(']').ok_or_else(|| refuse("host", "an IPv6 address lacks its ]"))?;
-                (name, after.strip_prefix(':').unwrap_or(after))
-            }
-            None => host.split_once(':').unwrap_or((host, "")),
-        };
-        names.push(decode(name)?);
-        ports.push(decode(port)?);
-    }
-    if !names.is_empty() {
-        pairs.push(("host".to_owned(), names.join(",")));
-        if ports.iter().any(|port| !port.is_empty()) {
-            pairs.push(("port".to_owned(), ports.join(",")));
-        }
-    }
-    if !database.is_empty() {
-        pairs.push(("dbname".to_owned(), decode(database)?));
-    }
-    for (i, pair) in query.split('&').filter(|pair| !pair.is_empty()).enumerate() {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let key = decode(key)?;
-        known(&key, i + 1)?;
-        pairs.push((key, decode(value)?));
-    }
-    Ok(pairs)
-}
-
-fn decode(text: &str) -> Result<String> {
-    let bytes = text.as_bytes();
-    let broken = bytes.iter().enumerate().any(|(i, b)| {
-        *b == b'%' && !bytes.get(i + 1..i + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
-    });
-    if broken {
-        return Err(refuse("url", "the URL holds a % that is not followed by two hexadecimal digits; write it as %25"));
-    }
-    match percent_decode_str(text).decode_utf8() {
-        Ok(text) => Ok(text.into_owned()),
-        Err(_) => Err(refuse("url", "a part of the URL is not UTF-8 after decoding")),
-    }
-}
-
-/// `key = value key='quoted \' value' ..`
-fn keyword_pairs(text: &str) -> Result<Vec<(String, String)>> {
-    let mut pairs = Vec::new();
-    let mut chars = text.chars().peekable();
-    loop {
-        while chars.next_if(|c| c.is_whitespace()).is_some() {}
-        if chars.peek().is_none() {
-            return Ok(pairs);
-        }
-        let mut key = String::new();
-        while let Some(c) = chars.next_if(|c| !c.is_whitespace() && *c != '=') {
-            key.push(c);
-        }
-        while chars.next_if(|c| c.is_whitespace()).is_some() {}
-        if chars.next_if_eq(&'=').is_none() {
-            return Err(refuse("url", format!("parameter {} of the connection text lacks its =", pairs.len() + 1)));
-        }
-        known(&key, pairs.len() + 1)?;
-        while chars.next_if(|c| c.is_whitespace()).is_some() {}
-        let quoted = chars.next_if_eq(&'\'').is_some();
-        let mut value = String::new();
-        loop {
-            match chars.next() {
-                None if quoted => {
-                    return Err(refuse(&key, format!("the value of {key} lacks its closing quote")));
-                }
-                None => break,
-                Some('\'') if quoted => break,
-                Some(c) if !quoted && c.is_whitespace() => break,
-                Some('\\') => value.extend(chars.next()),
-                Some(c) => value.push(c),
-            }
-        }
-        pairs.push((key, value));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Dsn {
-        let mut dsn = Dsn::parse(text).unwrap();
-        dsn.apply(&Options::default()).unwrap();
-        dsn
-    }
-
-    #[test]
-    fn url_and_keywords_mean_the_same() {
-        for text in [
-            "postgresql://ann:S3cr3t%21@db.example:5433/jobs?sslmode=verify-full&connect_timeout=3",
-            "postgres://ann:S3cr3t!@db.example:5433/jobs?sslmode=verify-full&connect_timeout=3",
-            "host=db.example port = 5433 user=ann password='S3cr3t!' dbname=jobs sslmode=verify-full connect_timeout=3",
-        ] {
-            let dsn = parse(text);
-            assert_eq!(dsn.config.get_user(), Some("ann"));
-            assert_eq!(dsn.config.get_password(), Some(&b"S3cr3t!"[..]));
-            assert_eq!(dsn.config.get_hosts(), [Host::Tcp("db.example".into())]);
-            assert_eq!(dsn.config.get_ports(), [5433]);
-            assert_eq!(dsn.config.get_dbname(), Some("jobs"));
-            assert_eq!(dsn.config.get_application_name(), Some("drayhorse"));
-            assert_eq!(dsn.config.get_options(), None);
-            assert_eq!(dsn.config.get_ssl_mode(), SslMode::Require);
-            assert_eq!(dsn.tls.mode, TlsMode::VerifyFull);
-            assert_eq!(dsn.connect_timeout_ms, Some(3000));
-        }
-    }
-
-    #[test]
-    fn hosts_in_every_spelling() {
-        let dsn = parse("postgresql://a,b:6000,[::1]:7000/db?sslmode=disable");
-        assert_eq!(dsn.config.get_hosts().len(), 3);
-        assert_eq!(dsn.config.get_ports(), [5432, 6000, 7000]);
-        assert_eq!(dsn.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
-        for text in ["postgresql://u@%2Frun%2Fpg/db", "postgresql:///db?host=/run/pg", "host=/run/pg sslmode=require"] {
-            let dsn = parse(text);
-            assert_eq!(dsn.config.get_hosts(), [Host::Unix("/run/pg".into())]);
-            assert_eq!(dsn.config.get_ssl_mode(), SslMode::Disable);
-        }
-        assert_eq!(parse("postgresql://").config.get_hosts(), [Host::Tcp("localhost".into())]);
-    }
-
-    #[test]
-    fn a_statement_timeout_never_reaches_the_startup_packet() {
-        let dsn = parse("postgresql://h/db?options=-c%20statement_timeout%3D2s%20-c%20work_mem%3D8MB");
-        assert_eq!(dsn.statement_timeout_ms, Some(2000));
-        assert_eq!(dsn.config.get_options(), Some("-c work_mem=8MB"));
-        let dsn = parse("host=h options='-cstatement_timeout=1500'");
-        assert_eq!((dsn.statement_timeout_ms, dsn.config.get_options()), (Some(1500), None));
-        assert!(Dsn::parse("host=h options='--statement_timeout=soon'").is_err());
-    }
-
-    #[test]
-    fn refusals_never_repeat_a_secret() {
-        for text in [
-            "postgresql://ann:S3cr3t!@h/db?sslmode=S3cr3t!",
-            "postgresql://ann:S3cr3t!@h:S3cr3t!/db",
-            "postgresql://ann:x?S3cr3t!@h/db",
-            "postgresql://ann:x?S3cr3t!=1@h/db",
-            "postgresql://ann:S3cr3t!%2@h/db",
-            "postgresql://ann:S3cr3t%21%FF@h/db",
-            "postgresql://ann:S3cr3t!@[::1/db",
-            "mysql://ann:S3cr3t!@h/db",
-            "S3cr3t!",
-            "host=h password='S3cr3t!",
-            "host=h password=ab S3cr3t!",
-            "host=h S3cr3t!=x",
-            "host=h connect_timeout=S3cr3t!",
-            "host=h channel_binding=S3cr3t!",
-            "host=h,i hostaddr=S3cr3t! password=S3cr3t!",
-            "host=h options='-c statement_timeout=S3cr3t!'",
-        ] {
-            let error = match Dsn::parse(text) {
-                Ok(_) => panic!("accepted"),
-                Err(error) => error,
-            };
-            assert_eq!(error.code(), "invalid_argument");
-            let shown = format!("{error} {error:?} {}", error.to_json());
-            assert!(!shown.contains("S3cr3t"), "{shown}");
-        }
-    }
-
-    #[test]
-    fn a_password_is_taken_out_of_a_message() {
-        let dsn = parse("postgresql://ann:S3cr3t%21@h/db");
-        let error = Error::argument("url", "no S3cr3t! and no S3cr3t%21");
-        assert_eq!(dsn.without_secrets(error).message(), "no *** and no ***");
-    }
-
-    #[test]
-    fn options_go_before_the_url() {
-        let mut dsn = Dsn::parse("postgresql://h/db?sslmode=disable").unwrap();
-        let options = Options { tls_mode: Some("require".into()), ..Options::default() };
-        dsn.apply(&options).unwrap();
-        assert_eq!(dsn.tls.mode, TlsMode::Require);
-        let options = Options { tls_mode: Some("no-idea".into()), ..Options::default() };
-        assert_eq!(dsn.apply(&options).unwrap_err().details()["field"], "tls.mode");
     }
 }

@@ -22,7 +22,11 @@ pub struct Backoff {
 impl Backoff {
     /// A fresh series.
     pub fn new(first: Duration, most: Duration) -> Backoff {
-        Backoff { next: first, first, most }
+        Backoff {
+            next: first,
+            first,
+            most,
+        }
     }
 
     /// The next pause.
@@ -55,7 +59,10 @@ pub struct Link {
 impl Link {
     /// Opens nothing yet.
     pub fn new(store: Arc<Store>) -> Link {
-        Link { store, connection: None }
+        Link {
+            store,
+            connection: None,
+        }
     }
 
     /// The store it connects to.
@@ -87,7 +94,8 @@ impl Link {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            let again = fault::gave_way(&error) || (error.kind() == Kind::ConnectionLost && self.store.reached());
+            let again = fault::gave_way(&error)
+                || (error.kind() == Kind::ConnectionLost && self.store.reached());
             if !again || started.elapsed() > PERSISTENCE {
                 return Err(error);
             }

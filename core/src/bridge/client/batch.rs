@@ -3,7 +3,8 @@
 //! A batch is all or nothing, so when it is refused every call is sent again alone, under the same id, and an error
 //! reaches only the caller it belongs to.
 
-use super::pool::{Ticket, guarded};
+use super::call::Ticket;
+use super::pool::guarded;
 use super::verbs::{Outcome, Verb, ask, enqueued};
 use crate::error::{Error, Kind, Result};
 use crate::store::Link;
@@ -16,7 +17,10 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// Adds the enqueues that wait behind the first one, wherever they stand.
 pub fn gather(together: &mut Vec<Ticket>, queue: &mut VecDeque<Ticket>) {
-    if together.iter().any(|ticket| ticket.call.verb != Verb::Enqueue) {
+    if together
+        .iter()
+        .any(|ticket| ticket.call.verb != Verb::Enqueue)
+    {
         return;
     }
     let mut bytes: usize = together.iter().map(|ticket| ticket.call.args.len()).sum();
@@ -63,15 +67,21 @@ pub fn run(link: &mut Link, tickets: Vec<Ticket>, wanted: impl Fn() -> bool) {
         }
     }
     for mut ticket in ready {
-        let result = guarded(link, |link| match Verb::Enqueue.run(link, &mut ticket.call, &|| wanted())? {
-            Outcome::Answer(answer) => Ok(answer),
-            Outcome::AskAgain(_) => Err(Error::new(Kind::Internal, "an enqueue does not wait")),
+        let result = guarded(link, |link| {
+            match Verb::Enqueue.run(link, &mut ticket.call, &|| wanted())? {
+                Outcome::Answer(answer) => Ok(answer),
+                Outcome::AskAgain(_) => Err(Error::new(Kind::Internal, "an enqueue does not wait")),
+            }
         });
         ticket.finish(result);
     }
 }
 
-fn shared(link: &mut Link, tickets: &mut [Ticket], wanted: impl Fn() -> bool) -> Result<Vec<String>> {
+fn shared(
+    link: &mut Link,
+    tickets: &mut [Ticket],
+    wanted: impl Fn() -> bool,
+) -> Result<Vec<String>> {
     let mut text = String::from("[");
     for (i, ticket) in tickets.iter_mut().enumerate() {
         if i > 0 {
@@ -82,7 +92,13 @@ fn shared(link: &mut Link, tickets: &mut [Ticket], wanted: impl Fn() -> bool) ->
     text.push(']');
     let answers = enqueued(&ask(link, "enqueue", &text, wanted)?)?;
     if answers.len() != tickets.len() {
-        return Err(Error::new(Kind::Internal, "enqueue answered another number of jobs than it was given"));
+        return Err(Error::new(
+            Kind::Internal,
+            "enqueue answered another number of jobs than it was given",
+        ));
     }
-    Ok(answers.iter().map(|answer| answer.get().to_owned()).collect())
+    Ok(answers
+        .iter()
+        .map(|answer| answer.get().to_owned())
+        .collect())
 }

@@ -6,7 +6,8 @@
 
 use super::super::Done;
 use super::batch;
-use super::verbs::{Outcome, Verb};
+use super::call::{Call, Delayed, Ticket};
+use super::verbs::Outcome;
 use crate::error::{Error, Kind, Result};
 use crate::store::{Link, Store};
 use std::cell::Cell;
@@ -19,63 +20,6 @@ use std::time::{Duration, Instant};
 
 /// How long a thread and its connection are kept without work.
 const IDLE: Duration = Duration::from_secs(60);
-
-/// One control call on its way.
-pub struct Call {
-    pub verb: Verb,
-    pub args: String,
-    /// Set at the first run: the text that is sent, with the ids made in it, the same at every repetition.
-    pub prepared: Option<String>,
-    /// Of `wait`: when it was submitted, and the pause before the next look.
-    pub since: Instant,
-    pub pause: Duration,
-}
-
-impl Call {
-    pub fn new(verb: Verb, args: &str) -> Call {
-        Call { verb, args: args.to_owned(), prepared: None, since: Instant::now(), pause: Duration::ZERO }
-    }
-}
-
-/// A call with its place in the queues.
-pub struct Ticket {
-    number: u64,
-    pub call: Call,
-    done: Done,
-}
-
-impl Ticket {
-    /// Hands the result over. A panic in the callback is the binding's fault and must not end the thread.
-    pub fn finish(self, result: Result<String>) {
-        let done = self.done;
-        if catch_unwind(AssertUnwindSafe(move || done(result))).is_err() {
-            tracing::error!("a completion callback panicked");
-        }
-    }
-}
-
-/// A delayed call; the earliest is the greatest, so that the heap gives it first.
-struct Delayed {
-    due: Reverse<Instant>,
-    ticket: Ticket,
-}
-
-impl PartialEq for Delayed {
-    fn eq(&self, other: &Delayed) -> bool {
-        self.due == other.due
-    }
-}
-impl Eq for Delayed {}
-impl PartialOrd for Delayed {
-    fn partial_cmp(&self, other: &Delayed) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Delayed {
-    fn cmp(&self, other: &Delayed) -> std::cmp::Ordering {
-        self.due.cmp(&other.due)
-    }
-}
 
 #[derive(Default)]
 struct State {
@@ -117,8 +61,15 @@ thread_local! {
 impl Pool {
     pub fn new(store: Arc<Store>) -> Arc<Pool> {
         let size = store.options().pool_size;
-        let state = State { store: Some(store), ..State::default() };
-        Arc::new(Pool { state: Mutex::new(state), changed: Condvar::new(), size })
+        let state = State {
+            store: Some(store),
+            ..State::default()
+        };
+        Arc::new(Pool {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            size,
+        })
     }
 
     /// Puts the call in the queue and starts a thread if none is free.
@@ -136,7 +87,10 @@ impl Pool {
         drop(state);
         self.changed.notify_one();
         for ticket in refused {
-            ticket.finish(Err(Error::new(Kind::Internal, "no thread could be started for control calls")));
+            ticket.finish(Err(Error::new(
+                Kind::Internal,
+                "no thread could be started for control calls",
+            )));
         }
         number
     }
@@ -146,9 +100,13 @@ impl Pool {
         if state.queue.len() <= state.idle || state.staff >= self.size {
             return Vec::new();
         }
-        let Some(store) = state.store.clone() else { return Vec::new() };
+        let Some(store) = state.store.clone() else {
+            return Vec::new();
+        };
         let pool = self.clone();
-        let started = thread::Builder::new().name("drayhorse-call".to_owned()).spawn(move || pool.work(store));
+        let started = thread::Builder::new()
+            .name("drayhorse-call".to_owned())
+            .spawn(move || pool.work(store));
         match started {
             Ok(_) => {
                 state.staff += 1;
@@ -163,11 +121,17 @@ impl Pool {
     /// Takes a call that waits out of its queue.
     pub fn cancel(&self, number: u64) -> bool {
         let mut state = self.lock();
-        let found = match state.queue.iter().position(|ticket| ticket.number == number) {
+        let found = match state
+            .queue
+            .iter()
+            .position(|ticket| ticket.number == number)
+        {
             Some(at) => state.queue.remove(at),
             None => {
-                let (mut hit, kept): (Vec<_>, Vec<_>) =
-                    state.delayed.drain().partition(|delayed| delayed.ticket.number == number);
+                let (mut hit, kept): (Vec<_>, Vec<_>) = state
+                    .delayed
+                    .drain()
+                    .partition(|delayed| delayed.ticket.number == number);
                 state.delayed = kept.into();
                 hit.pop().map(|delayed| delayed.ticket)
             }
@@ -175,7 +139,10 @@ impl Pool {
         drop(state);
         match found {
             Some(ticket) => {
-                let gone = Error::new(Kind::WaitTimeout, "the caller gave up before the call was sent; nothing was done");
+                let gone = Error::new(
+                    Kind::WaitTimeout,
+                    "the caller gave up before the call was sent; nothing was done",
+                );
                 ticket.finish(Err(gone.with("canceled", true)));
                 true
             }
@@ -185,15 +152,18 @@ impl Pool {
 
     /// Refuses what waits, lets what runs end, and returns when the last thread has closed its connection.
     pub fn close(&self) {
-        let waiting = {
+        let (waiting, store) = {
             let mut state = self.lock();
             state.phase = Phase::Closed;
-            state.store = None;
-            let delayed = std::mem::take(&mut state.delayed).into_iter().map(|delayed| delayed.ticket);
+            let store = state.store.take();
+            let delayed = std::mem::take(&mut state.delayed)
+                .into_iter()
+                .map(|delayed| delayed.ticket);
             let mut waiting: Vec<Ticket> = delayed.collect();
             waiting.extend(state.queue.drain(..));
-            waiting
+            (waiting, store)
         };
+        drop(store);
         self.changed.notify_all();
         for ticket in waiting {
             ticket.finish(Err(closed()));
@@ -201,20 +171,23 @@ impl Pool {
         let own = usize::from(self.is_this_thread());
         let mut state = self.lock();
         while state.alive > own {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// The last handle is gone: waits (nobody can hear their end) are dropped, everything else is still run.
     pub fn abandon(&self) {
-        let waits = {
+        let (waits, store) = {
             let mut state = self.lock();
             if state.phase == Phase::Open {
                 state.phase = Phase::Abandoned;
-                state.store = None;
             }
-            std::mem::take(&mut state.delayed)
+            (std::mem::take(&mut state.delayed), state.store.take())
         };
+        drop(store);
         self.changed.notify_all();
         for delayed in waits {
             delayed.ticket.finish(Err(closed()));
@@ -261,7 +234,10 @@ impl Pool {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            let due = state.delayed.peek().is_some_and(|delayed| delayed.due.0 <= now);
+            let due = state
+                .delayed
+                .peek()
+                .is_some_and(|delayed| delayed.due.0 <= now);
             // In turns, so that neither many waits nor many calls starve the others.
             *delayed_next = due && (*delayed_next || state.queue.is_empty());
             if *delayed_next {
@@ -300,8 +276,13 @@ impl Pool {
         if tickets.len() > 1 {
             return batch::run(link, tickets, || self.wanted());
         }
-        let Some(mut ticket) = tickets.pop() else { return };
-        match guarded(link, |link| ticket.call.verb.clone().run(link, &mut ticket.call, &|| self.wanted())) {
+        let Some(mut ticket) = tickets.pop() else {
+            return;
+        };
+        match guarded(link, |link| {
+            let call = &mut ticket.call;
+            call.verb.run(link, call, &|| self.wanted())
+        }) {
             Ok(Outcome::Answer(text)) => ticket.finish(Ok(text)),
             Ok(Outcome::AskAgain(after)) => self.delay(ticket, after),
             Err(error) => ticket.finish(Err(error)),
@@ -314,7 +295,10 @@ impl Pool {
             drop(state);
             return ticket.finish(Err(closed()));
         }
-        state.delayed.push(Delayed { due: Reverse(Instant::now() + after), ticket });
+        state.delayed.push(Delayed {
+            due: Reverse(Instant::now() + after),
+            ticket,
+        });
         drop(state);
         self.changed.notify_one();
     }
