@@ -3,7 +3,7 @@
 create or replace function checkpoint_get(p_job uuid, p_claim uuid, p_number int2, p_name text) returns text
 language plpgsql stable security definer set search_path from current as $$
 begin
-  perform from runtime r where r.job_id = p_job and r.state = 'a' and r.claim_id = p_claim and r.claim_no = p_number;
+  perform from runtime r where r.job_id = p_job and r.claim_id = p_claim and r.claim_no = p_number;
   if not found then
     perform refuse('lease_lost', 'the claim is no longer current');
   end if;
@@ -18,7 +18,7 @@ declare
 begin
   perform check_name(jsonb_build_object('name', p_name), '', 'name', 200);
   perform check_value(p_value::jsonb, 'value', (select s.max_payload_bytes from settings s));
-  select * into r from runtime w where w.job_id = p_job and w.state = 'a' and w.claim_id = p_claim and w.claim_no = p_number
+  select * into r from runtime w where w.job_id = p_job and w.claim_id = p_claim and w.claim_no = p_number
   for no key update;
   if not found then
     perform refuse('lease_lost', 'the claim is no longer current');
@@ -43,7 +43,7 @@ language plpgsql security definer set search_path from current as $$
 begin
   perform check_value(p_value::jsonb, 'value', 65536);
   update runtime r set progress = p_value
-  where r.job_id = p_job and r.state = 'a' and r.claim_id = p_claim and r.claim_no = p_number;
+  where r.job_id = p_job and r.claim_id = p_claim and r.claim_no = p_number;
   if not found then
     perform refuse('lease_lost', 'the claim is no longer current');
   end if;

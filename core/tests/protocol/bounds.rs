@@ -23,7 +23,8 @@ fn t26_no_name_or_batch_breaks_the_wake_up() {
         let told = listener.notifications(std::time::Duration::from_secs(10)).expect("notifications");
         assert!(!told.is_empty());
         assert!(told.iter().all(|n| n.payload == "w"));
-        let refused = try_rpc(database.connection(), "enqueue", &json!({"type": "🚒".repeat(2_000)})).expect_err("too long");
+        let refused =
+            try_rpc(database.connection(), "enqueue", &json!({"type": "🚒".repeat(2_000)})).expect_err("too long");
         assert_eq!(refused.kind(), Kind::InvalidArgument);
     });
 }
@@ -42,7 +43,8 @@ fn t25_lists_do_not_load_payloads() {
         assert!(page.to_string().len() < 100_000, "a page of 20 jobs is {} bytes", page.to_string().len());
         let one = rpc(database.connection(), "rpc_list", json!({"page": {"limit": 1}, "payload": true}));
         assert_eq!(one["jobs"][0]["payload"].as_str().expect("text").len(), large.len());
-        let over = try_rpc(database.connection(), "enqueue", &json!({"type": "t", "payload": "p".repeat(16 << 20)})).expect_err("too large");
+        let over = try_rpc(database.connection(), "enqueue", &json!({"type": "t", "payload": "p".repeat(16 << 20)}))
+            .expect_err("too large");
         assert_eq!((over.kind(), over.details()["limit"].clone()), (Kind::PayloadTooLarge, json!(16_777_216)));
     });
 }
@@ -128,7 +130,8 @@ fn retention_keeps_each_kind_its_time() {
 #[test]
 fn t45_error_history_is_capped() {
     support::on_each_server("t45", |database| {
-        let id = enqueue(database.connection(), json!({"maxAttempts": 100, "retryPolicy": {"type": "fixed", "delayMs": 0}}));
+        let id =
+            enqueue(database.connection(), json!({"maxAttempts": 100, "retryPolicy": {"type": "fixed", "delayMs": 0}}));
         for attempt in 1..=100 {
             let held = claim(database.connection(), 1, 30_000).remove(0);
             let error = json!({"name": "E", "message": format!("attempt {attempt}"), "stack": "s".repeat(50 * 1024)});
@@ -136,7 +139,8 @@ fn t45_error_history_is_capped() {
         }
         assert_eq!(snapshot(database.connection(), &id)["state"], "failed");
         assert_eq!(database.count("attempt"), 100, "every attempt keeps its record");
-        let kept: Vec<i16> = database.rows("select attempt from error_text order by attempt", &[]).iter().map(|r| r.get(0)).collect();
+        let kept: Vec<i16> =
+            database.rows("select attempt from error_text order by attempt", &[]).iter().map(|r| r.get(0)).collect();
         assert!(kept.len() <= 20, "{kept:?}");
         assert!(kept.contains(&1) && kept.contains(&100), "{kept:?}");
         let bytes: i64 = database.rows("select sum(octet_length(error::text))::bigint from error_text", &[])[0].get(0);
@@ -151,9 +155,11 @@ fn t24_one_canonical_form() {
         let session = database.connection();
         let raw = |session: &mut drayhorse_core::store::Connection, payload: &str, key: &str| {
             let text = format!(r#"{{"type":"t","payload":{payload},"idempotencyKey":{{"key":"{key}"}}}}"#);
-            session
-                .query_text("select enqueue($1::text::jsonb)", &[(&text, drayhorse_core::store::Type::TEXT)])
-                .map(|answer| serde_json::from_str::<serde_json::Value>(&answer.expect("an answer")).expect("JSON")[0].clone())
+            session.query_text("select enqueue($1::text::jsonb)", &[(&text, drayhorse_core::store::Type::TEXT)]).map(
+                |answer| {
+                    serde_json::from_str::<serde_json::Value>(&answer.expect("an answer")).expect("JSON")[0].clone()
+                },
+            )
         };
         let first = raw(session, r#"{"b":1,"a":2}"#, "k").expect("first");
         for same in [r#"{"a":2,"b":1}"#, r#"{"a":2.0,"b":1}"#, r#"{"a":9,"b":1,"a":2}"#] {

@@ -14,12 +14,21 @@ fn definitions_outcomes_and_attempts_are_immutable_for_every_role() {
         let held = claim(database.connection(), 1, 30_000).remove(0);
         complete(database.connection(), &held).expect("complete");
         for table in ["job", "outcome", "attempt"] {
-            for change in [format!("delete from {table}"), format!("truncate {table}"), format!("update {table} set lane_id = 0"), format!("update {table} set attempt = 0")] {
+            for change in [
+                format!("delete from {table}"),
+                format!("truncate {table}"),
+                format!("update {table} set lane_id = 0"),
+                format!("update {table} set attempt = 0"),
+            ] {
                 let Err(error) = database.try_sql(&change) else { panic!("{change} was allowed") };
                 // A column that a table lacks is refused by the parser; every other change by the guard.
                 assert!([Kind::WrongState, Kind::Internal].contains(&error.kind()), "{change}: {error}");
             }
-            assert_eq!(database.try_sql(&format!("delete from {table}")).expect_err("guarded").kind(), Kind::WrongState, "{table}");
+            assert_eq!(
+                database.try_sql(&format!("delete from {table}")).expect_err("guarded").kind(),
+                Kind::WrongState,
+                "{table}"
+            );
             assert_eq!(database.count(table), 1, "{table}");
         }
     });

@@ -14,7 +14,8 @@ pub fn scaled(small: usize, literal: usize) -> usize {
 
 /// `select FUNCTION(ARGS)` with one JSON argument and one JSON answer.
 pub fn try_rpc(connection: &mut Connection, function: &str, args: &Value) -> Result<Value> {
-    let answer = connection.query_text(&format!("select {function}($1::text::jsonb)"), &[(&args.to_string(), Type::TEXT)])?;
+    let answer =
+        connection.query_text(&format!("select {function}($1::text::jsonb)"), &[(&args.to_string(), Type::TEXT)])?;
     Ok(serde_json::from_str(&answer.expect("an answer")).expect("JSON"))
 }
 

@@ -35,7 +35,8 @@ fn t01_stale_recovery_overwrites_nothing() {
                 }
             }
             let timeline = kinds(&mut reporter, &id);
-            let ends = timeline.iter().filter(|k| ["succeeded", "failed", "lease_expired"].contains(&k.as_str())).count();
+            let ends =
+                timeline.iter().filter(|k| ["succeeded", "failed", "lease_expired"].contains(&k.as_str())).count();
             assert_eq!(ends, 1, "round {round}: {timeline:?}");
         }
     });
@@ -99,7 +100,8 @@ fn t10_attempts_are_the_starts() {
             fail(&mut session, &held, 0).expect("fail");
         }
         assert_eq!(starts, 200);
-        let uneven = database.count("(select job_id from attempt group by job_id having count(*) <> 2 or max(attempt) <> 2)");
+        let uneven =
+            database.count("(select job_id from attempt group by job_id having count(*) <> 2 or max(attempt) <> 2)");
         assert_eq!(uneven, 0);
         assert_eq!(database.count("(select from outcome where state = 'f' and attempt = 2)"), 100);
     });

@@ -17,7 +17,8 @@ fn as_role<T>(database: &mut support::Database, role: &str, body: impl FnOnce(&m
 fn t49_each_role_can_do_its_part_and_nothing_else() {
     support::on_each_server("t49", |database| {
         let suffix = database.schema.clone();
-        let roles: Vec<String> = ["worker", "producer", "reader", "nobody"].iter().map(|r| format!("{suffix}_{r}")).collect();
+        let roles: Vec<String> =
+            ["worker", "producer", "reader", "nobody"].iter().map(|r| format!("{suffix}_{r}")).collect();
         for role in &roles {
             database.sql(&format!("drop role if exists {role}; create role {role}"));
         }
@@ -27,32 +28,49 @@ fn t49_each_role_can_do_its_part_and_nothing_else() {
 
         let id = as_role(database, &roles[1], |d| {
             let id = enqueue(d.connection(), json!({}));
-            for refused in ["select * from job", "select rpc_get('{}')", "select rpc_cancel('{}')", "delete from runtime"] {
+            for refused in
+                ["select * from job", "select rpc_get('{}')", "select rpc_cancel('{}')", "delete from runtime"]
+            {
                 let error = d.try_sql(refused).expect_err(refused);
-                assert_eq!(error.kind(), Kind::PermissionDenied, "{refused}");
+                assert_eq!(error.kind(), Kind::PermissionDenied, "{refused}: {error}");
             }
             id
         });
         as_role(database, &roles[2], |d| {
             assert_eq!(crate::language::snapshot(d.connection(), &id)["state"], "ready");
-            assert_eq!(try_rpc(d.connection(), "enqueue", &json!({"type": "t"})).expect_err("reader").kind(), Kind::PermissionDenied);
+            assert_eq!(
+                try_rpc(d.connection(), "enqueue", &json!({"type": "t"})).expect_err("reader").kind(),
+                Kind::PermissionDenied
+            );
             assert_eq!(d.try_sql("select prune(1)").expect_err("reader").kind(), Kind::PermissionDenied);
         });
         as_role(database, &roles[0], |d| {
             let held = claim(d.connection(), 1, 30_000).remove(0);
             complete(d.connection(), &held).expect("complete");
             d.rows("select * from tick(10)", &[]);
-            for refused in ["update outcome set reason = 'x'", "select advance_clock(1)", "select rpc_grant('{}')", "drop table job"] {
+            for refused in [
+                "update outcome set reason = 'x'",
+                "select advance_clock(1)",
+                "select rpc_grant('{}')",
+                "drop table job",
+            ] {
                 assert!(d.try_sql(refused).is_err(), "{refused}");
             }
         });
-        let message = as_role(database, &roles[3], |d| try_rpc(d.connection(), "enqueue", &json!({"type": "t"})).expect_err("no right"));
+        // As the core sends it, with the schema's name: without it the function would merely not be found.
+        let qualified = format!("{}.enqueue", database.store().schema().quoted());
+        let message = as_role(database, &roles[3], |d| {
+            try_rpc(d.connection(), &qualified, &json!({"type": "t"})).expect_err("no right")
+        });
         assert_eq!(message.kind(), Kind::PermissionDenied);
         assert!(message.message().contains("enqueue") || message.message().contains("schema"), "{}", message.message());
 
         rpc(database.connection(), "rpc_revoke", json!({"role": roles[1], "access": "producer"}));
         as_role(database, &roles[1], |d| {
-            assert_eq!(try_rpc(d.connection(), "enqueue", &json!({"type": "t"})).expect_err("revoked").kind(), Kind::PermissionDenied);
+            assert_eq!(
+                try_rpc(d.connection(), &qualified, &json!({"type": "t"})).expect_err("revoked").kind(),
+                Kind::PermissionDenied
+            );
         });
         for role in &roles {
             database.sql(&format!("drop owned by {role}; drop role {role}"));
@@ -80,6 +98,10 @@ fn functions_are_pinned_and_not_public() {
             ),
             &[],
         );
-        assert!(public.is_empty(), "callable by anyone: {:?}", public.iter().map(|r| r.get::<_, String>(0)).collect::<Vec<_>>());
+        assert!(
+            public.is_empty(),
+            "callable by anyone: {:?}",
+            public.iter().map(|r| r.get::<_, String>(0)).collect::<Vec<_>>()
+        );
     });
 }

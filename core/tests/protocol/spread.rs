@@ -22,7 +22,8 @@ fn a_thousand_failures_spread_over_the_window() {
                 database.advance_clock(60_001);
             }
         }
-        let delays: Vec<i64> = database.rows("select delay_ms from attempt where attempt = 6", &[]).iter().map(|r| r.get(0)).collect();
+        let delays: Vec<i64> =
+            database.rows("select delay_ms from attempt where attempt = 6", &[]).iter().map(|r| r.get(0)).collect();
         assert_eq!(delays.len(), 1000);
         assert!(delays.iter().all(|d| (1_000..=60_000).contains(d)));
         let seconds: HashSet<i64> = delays.iter().map(|d| d / 1000).collect();
