@@ -7,6 +7,7 @@
 # ARCHIVE is what cargo built (target/release/libdrayhorse.a); PREFIX gets lib/, lib/pkgconfig/ and include/.
 # A Rust archive holds the standard library and every crate with their symbols global, so two of them in one program
 # clash, and most of it is never reached. A partial link keeps what the dh_ functions reach, objcopy hides the rest.
+# Section groups must be dissolved: the linker would merge a hidden one with that of another Rust library.
 # The sections .llvmbc and .llvmcmd would make ar abort.
 set -eu
 
@@ -24,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 sed -n 's/^.*\(dh_[a-z_]*\)(.*$/\1/p' "$here/include/drayhorse.h" | sort -u >"$work/symbols"
 undefined=$(sed 's/^/--undefined=/' "$work/symbols" | tr '\n' ' ')
 # shellcheck disable=SC2086 # one word per symbol is meant
-ld -r --gc-sections $undefined -o "$work/linked.o" "$archive"
+ld -r --gc-sections --force-group-allocation $undefined -o "$work/linked.o" "$archive"
 objcopy --keep-global-symbols="$work/symbols" --remove-section=.llvmbc --remove-section=.llvmcmd \
     --strip-debug "$work/linked.o" "$work/drayhorse.o"
 

@@ -31,14 +31,16 @@ static void call(uint64_t client, const char *verb, const char *args, struct DhB
     check(dh_client_call(client, bytes(verb), strlen(verb), bytes(args), strlen(args), out), verb, out);
 }
 
-/* Copies what stands between `before` and the next character of `ends`. Returns 0 when there is no such place. */
-static int find(const struct DhBuffer *json, const char *before, const char *ends, char *into, size_t room)
+/* Copies the member `name` of a JSON text, a string without its quotes or a number. Returns 0 when there is none. */
+static int find(const struct DhBuffer *json, const char *name, char *into, size_t room)
 {
-    size_t skip = strlen(before), i, length = 0;
-    for (i = 0; i + skip <= json->len; i++) {
-        if (memcmp(json->ptr + i, before, skip) != 0)
+    size_t skip = strlen(name) + 2, i, length = 0;
+    for (i = 0; i + skip < json->len; i++) {
+        if (json->ptr[i] != '"' || memcmp(json->ptr + i + 1, name, skip - 2) != 0 || json->ptr[i + skip - 1] != '"')
             continue;
-        for (i += skip; i < json->len && length + 1 < room && !strchr(ends, json->ptr[i]); i++)
+        for (i += skip; i < json->len && strchr(": \"", json->ptr[i]); i++)
+            ;
+        for (; i < json->len && length + 1 < room && !strchr("\",}", json->ptr[i]); i++)
             into[length++] = (char)json->ptr[i];
         into[length] = '\0';
         return 1;
@@ -51,9 +53,10 @@ static int find(const struct DhBuffer *json, const char *before, const char *end
 static int run_job(uint64_t worker, const struct DhBuffer *events)
 {
     struct DhBuffer out = DH_BUFFER_INIT;
-    char handle[32], report[128];
-    if (!find(events, "\"event\":\"job\"", ",}", handle, sizeof handle) ||
-        !find(events, "\"handle\":", ",}", handle, sizeof handle))
+    char event[32], handle[32], report[128];
+    if (!find(events, "event", event, sizeof event) || strcmp(event, "job") != 0)
+        return 0;
+    if (!find(events, "handle", handle, sizeof handle))
         return 0;
     snprintf(report, sizeof report, "[{\"handle\":%s,\"verb\":\"complete\",\"result\":{\"rows\":3}}]", handle);
     check(dh_worker_report(worker, bytes(report), strlen(report), &out), "report", &out);
@@ -80,7 +83,7 @@ int main(int argc, char **argv)
     call(client, "migrate", "{}", &out);
     dh_buffer_free(&out);
     call(client, "enqueue", "{\"type\":\"provider.sync\",\"payload\":{\"accountId\":7}}", &out);
-    if (!find(&out, "\"id\":\"", "\"", id, sizeof id))
+    if (!find(&out, "id", id, sizeof id))
         return 1;
     dh_buffer_free(&out);
     printf("enqueued %s\n", id);
@@ -95,7 +98,7 @@ int main(int argc, char **argv)
 
     snprintf(args, sizeof args, "{\"id\":\"%s\",\"timeoutMs\":10000}", id);
     call(client, "wait", args, &out);
-    find(&out, "\"state\":\"", "\"", state, sizeof state);
+    find(&out, "state", state, sizeof state);
     printf("%s: %.*s\n", state, (int)out.len, (const char *)out.ptr);
     dh_buffer_free(&out);
 

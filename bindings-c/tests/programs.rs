@@ -40,15 +40,21 @@ fn run(command: &mut Command) -> Output {
 }
 
 /// A schema of the test's own, dropped at its end.
-struct Schema(String);
+struct Schema {
+    name: String,
+    url: String,
+}
 
 impl Schema {
     fn new(name: &str) -> Schema {
-        Schema(format!("c_{name}_{}", std::process::id()))
+        Schema {
+            name: format!("c_{name}_{}", std::process::id()),
+            url: url(),
+        }
     }
 
     fn options(&self) -> String {
-        format!(r#"{{"schema":"{}","language":"c","poolSize":2}}"#, self.0)
+        format!(r#"{{"schema":"{}","language":"c","poolSize":2}}"#, self.name)
     }
 }
 
@@ -56,9 +62,9 @@ impl Drop for Schema {
     fn drop(&mut self) {
         let drop = format!(
             "set client_min_messages = error; drop schema if exists {} cascade",
-            self.0
+            self.name
         );
-        run(Command::new("psql").args([&url(), "-qc", &drop]));
+        run(Command::new("psql").args([&self.url, "-qc", &drop]));
     }
 }
 
