@@ -18,10 +18,7 @@ pub fn contain<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
         let text = panic_text(panic.as_ref()).to_owned();
         // A payload may panic again when it is dropped; leaking it is the lesser harm.
         std::mem::forget(panic);
-        Err(Error::new(
-            Kind::Internal,
-            format!("the native library panicked: {text}"),
-        ))
+        Err(Error::new(Kind::Internal, format!("the native library panicked: {text}")))
     })
 }
 
@@ -31,12 +28,7 @@ pub fn detach(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
         .name(name.to_owned())
         .spawn(body)
         .map(drop)
-        .map_err(|error| {
-            Error::new(
-                Kind::Internal,
-                format!("no thread could be started: {error}"),
-            )
-        })
+        .map_err(|error| Error::new(Kind::Internal, format!("no thread could be started: {error}")))
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -16,9 +16,7 @@ pub struct Connection {
 impl Connection {
     /// The core's client; an error before `connect` has ended well.
     pub fn client(&self) -> Result<&Client> {
-        self.client
-            .get()
-            .ok_or_else(|| Error::new(Kind::Closed, "the queue is not connected"))
+        self.client.get().ok_or_else(|| Error::new(Kind::Closed, "the queue is not connected"))
     }
 }
 
@@ -44,9 +42,7 @@ impl NativeClient {
         guard(|| {
             Ok(NativeClient {
                 mailbox: Arc::new(Mailbox::new(bell)),
-                connection: Arc::new(Connection {
-                    client: OnceLock::new(),
-                }),
+                connection: Arc::new(Connection { client: OnceLock::new() }),
             })
         })
     }
@@ -77,11 +73,7 @@ impl NativeClient {
     pub fn submit(&self, ticket: u32, verb: String, args_json: String) -> napi::Result<()> {
         guard(|| {
             let mailbox = self.mailbox.clone();
-            self.connection.client()?.submit(
-                &verb,
-                &args_json,
-                Box::new(move |result| mailbox.put(ticket, result)),
-            );
+            self.connection.client()?.submit(&verb, &args_json, Box::new(move |result| mailbox.put(ticket, result)));
             Ok(())
         })
     }

@@ -3,9 +3,7 @@
 
 use drayhorse_core::error::Result;
 use napi::Status;
-use napi::threadsafe_function::{
-    ThreadsafeFunction, ThreadsafeFunctionCallMode, UnknownReturnValue,
-};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode, UnknownReturnValue};
 use napi_derive::napi;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -35,31 +33,16 @@ pub struct Mailbox {
 
 impl Mailbox {
     pub fn new(bell: Bell) -> Mailbox {
-        Mailbox {
-            bell,
-            rung: AtomicBool::new(false),
-            ended: Mutex::new(Vec::new()),
-        }
+        Mailbox { bell, rung: AtomicBool::new(false), ended: Mutex::new(Vec::new()) }
     }
 
     /// Puts the end of call `ticket` in and rings.
     pub fn put(&self, ticket: u32, result: Result<String>) {
         let completion = match result {
-            Ok(text) => Completion {
-                ticket,
-                failed: false,
-                text,
-            },
-            Err(error) => Completion {
-                ticket,
-                failed: true,
-                text: error.to_json(),
-            },
+            Ok(text) => Completion { ticket, failed: false, text },
+            Err(error) => Completion { ticket, failed: true, text: error.to_json() },
         };
-        self.ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(completion);
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(completion);
         self.ring();
     }
 

@@ -16,9 +16,7 @@ struct Running {
 
 impl Running {
     fn handle(&self) -> Result<&WorkerHandle> {
-        self.handle
-            .get()
-            .ok_or_else(|| Error::new(Kind::Closed, "the worker does not run"))
+        self.handle.get().ok_or_else(|| Error::new(Kind::Closed, "the worker does not run"))
     }
 }
 
@@ -64,10 +62,7 @@ impl NativeWorker {
         guard(|| {
             Ok(NativeWorker {
                 mailbox: Arc::new(Mailbox::new(bell)),
-                running: Arc::new(Running {
-                    handle: OnceLock::new(),
-                    connection: client.connection(),
-                }),
+                running: Arc::new(Running { handle: OnceLock::new(), connection: client.connection() }),
             })
         })
     }
@@ -81,8 +76,7 @@ impl NativeWorker {
                 let result = contain(|| {
                     let bell = mailbox.clone();
                     let client = running.connection.client()?;
-                    let handle =
-                        WorkerHandle::start(client, &options_json, Box::new(move || bell.ring()))?;
+                    let handle = WorkerHandle::start(client, &options_json, Box::new(move || bell.ring()))?;
                     match running.handle.set(handle) {
                         Ok(()) => Ok("null".to_owned()),
                         Err(second) => {
@@ -125,11 +119,7 @@ impl NativeWorker {
     pub fn submit(&self, ticket: u32, verb: String, args_json: String) -> napi::Result<()> {
         guard(|| {
             let mailbox = self.mailbox.clone();
-            self.running.handle()?.submit(
-                &verb,
-                &args_json,
-                Box::new(move |result| mailbox.put(ticket, result)),
-            );
+            self.running.handle()?.submit(&verb, &args_json, Box::new(move |result| mailbox.put(ticket, result)));
             Ok(())
         })
     }
@@ -138,11 +128,7 @@ impl NativeWorker {
     #[napi]
     pub fn lease_remaining(&self, handle: f64) -> napi::Result<String> {
         // Handles count up from 1 and stay far below 2^53, so the double is exact.
-        guard(|| {
-            self.running
-                .handle()?
-                .call("leaseRemaining", &format!("{{\"handle\":{handle:.0}}}"))
-        })
+        guard(|| self.running.handle()?.call("leaseRemaining", &format!("{{\"handle\":{handle:.0}}}")))
     }
 
     /// Starts the drain; its end is the event `stopped`.

@@ -120,7 +120,12 @@ test("toJSON is asked once, and may answer with the object itself", () => {
 
 test("arguments take times, and name the field they refuse", () => {
   assert.equal(encodeArguments({ runAt: new Date(0) }), '{"runAt":"1970-01-01T00:00:00.000Z"}');
-  for (const options of [{ runAt: new Date(Number.NaN) }, { runAt: Number.NaN }, { runAt: () => 1 }]) {
+  for (const options of [
+    { runAt: new Date(Number.NaN) },
+    { runAt: Number.NaN },
+    { runAt: () => 1 },
+    { runAt: null },
+  ]) {
     assert.throws(
       () => encodeArguments({ options }),
       (error) => error instanceof InvalidArgumentError && error.details.field === "options.runAt",

@@ -130,7 +130,7 @@ test("bad input is refused by name before anything is written", async (t) => {
   for (const maxAttempts of [0, -1, 2 ** 31, 1.5, null, Number.POSITIVE_INFINITY]) {
     const error = await queue.enqueue("job", 1, { maxAttempts }).then(assert.fail, (thrown) => thrown);
     assert.ok(error instanceof InvalidArgumentError, inspect(error));
-    assert.match(error.details.field, /maxAttempts$/);
+    assert.equal(error.details.field, "maxAttempts");
   }
   await refused(queue.enqueue("job", 1, { queue: null }), InvalidArgumentError, { field: "queue" });
   await refused(queue.enqueue("job", 1, { maxAttempt: 3 }), InvalidArgumentError, { field: "maxAttempt" });

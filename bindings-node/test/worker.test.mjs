@@ -137,6 +137,22 @@ test("a timeout aborts the handler and is settled by the core", async (t) => {
   assert.deepEqual(reasons, ["timeout"]);
 });
 
+test("retryDelayMs also decides after a timeout, as a number and as a function", async (t) => {
+  for (const retryDelayMs of [7, () => 7]) {
+    const { queue } = await openQueue(t);
+    runWorker(
+      t,
+      queue,
+      { job: (_, job) => (job.attempt === 1 ? sleep(400) : job.attempt) },
+      { retryDelayMs },
+    );
+    const job = await queue.enqueue("job", 1, { timeoutMs: 200, retryPolicy: fixed(3_600_000) });
+    assert.equal((await queue.wait(job, 20_000)).result, 2);
+    const event = (await queue.timeline(job)).find(({ kind }) => kind === "timed_out");
+    assert.deepEqual([event.delayMs, event.source], [7, "worker_override"]);
+  }
+});
+
 test("the precedence of delays, and what onError is told of a bad override", async (t) => {
   const { queue } = await openQueue(t);
   const { failures } = runWorker(
@@ -231,7 +247,14 @@ test("versions are handlers of their own; two of one kind are refused", async (t
 
 test("unknown and bad worker options are refused by run", async (t) => {
   const { queue } = await openQueue(t);
-  for (const options of [{ concurency: 5 }, { concurrency: 0 }, { leaseMs: "long" }, { queues: [] }]) {
+  for (const options of [
+    { concurency: 5 },
+    { concurrency: 0 },
+    { leaseMs: "long" },
+    { queues: [] },
+    { pollMs: null },
+    { retryDelayMs: -1 },
+  ]) {
     const worker = new Worker(queue, options).handle("job", () => 1);
     await assert.rejects(worker.run(), InvalidArgumentError, inspect(options));
   }

@@ -24,6 +24,8 @@ export interface JobEvent {
   deadline?: string;
   runId?: string;
   idempotencyKey?: string;
+  /** The attempt has a timeout. */
+  timed?: boolean;
 }
 
 /** What a job needs of the run it belongs to. */

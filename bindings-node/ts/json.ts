@@ -30,9 +30,12 @@ export function encodePolicy(policy: unknown): RawJson | undefined {
   return text === undefined ? undefined : new RawJson(text);
 }
 
-/** Encodes the arguments of a call: `Date` becomes its time, members that are `undefined` are absent. */
-export function encodeArguments(args: object): string {
-  return new Encoder("", refuseArgument, true).top(args) ?? "{}";
+/**
+ * Encodes the arguments of a call: `Date` becomes its time, members that are `undefined` are absent, `null` is
+ * refused. `root` is what a refusal puts before the name of the field.
+ */
+export function encodeArguments(args: object, root = ""): string {
+  return new Encoder(root, refuseArgument, true).top(args) ?? "{}";
 }
 
 /** Decodes JSON; an integer beyond 2^53-1 becomes a `bigint`. */
@@ -92,10 +95,15 @@ class Encoder {
       case "undefined":
         return undefined;
       case "object":
-        return value === null ? "null" : this.#object(value, key);
+        return value === null ? this.#null() : this.#object(value, key);
       default:
         throw this.#refusal(`a ${typeof value} has no JSON form`);
     }
+  }
+
+  #null(): string {
+    if (this.#isArguments) throw this.#refusal("null is refused; what is absent is undefined");
+    return "null";
   }
 
   #string(value: string): string {

@@ -247,11 +247,16 @@ function claimOf(claim: ClaimRef): ClaimRef {
 }
 
 function batchArguments(jobs: readonly NewJob[]): object {
-  return { jobs: jobs.map((job, index) => jobArguments(job, `jobs[${index}].`)) };
+  return { jobs: jobs.map((job, index) => jobArguments(job, `jobs[${index}]`)) };
 }
 
-function jobArguments(job: NewJob, path: string): object {
-  const payload = encodeValue(job.payload, `${path}payload`);
-  const options = job.options && { ...job.options, retryPolicy: encodePolicy(job.options.retryPolicy) };
-  return { type: job.type, payload: payload === undefined ? undefined : new RawJson(payload), options };
+/** `root` names the job in refusals; empty for a lone one. */
+function jobArguments({ type, payload, options }: NewJob, root: string): object {
+  const value = encodeValue(payload, root === "" ? "payload" : `${root}.payload`);
+  const policy = options && encodePolicy(options.retryPolicy);
+  return {
+    type,
+    payload: value === undefined ? undefined : new RawJson(value),
+    options: options && new RawJson(encodeArguments({ ...options, retryPolicy: policy }, root)),
+  };
 }

@@ -44,6 +44,13 @@ export function released(handle: number): string {
   return `{"handle":${handle},"verb":"release"}`;
 }
 
+/** What the worker's `retryDelayMs` says about a job with a timeout, should it time out: no handler reports that. */
+export function announced(handle: number, { workerDelayMs }: WorkerDelay): string | undefined {
+  return workerDelayMs === undefined
+    ? undefined
+    : JSON.stringify({ handle, verb: "retryDelay", workerDelayMs });
+}
+
 /** The worker's own delay as it goes into a report, or why there is none. */
 export type WorkerDelay = { workerDelayMs?: number; overrideRefused?: string };
 

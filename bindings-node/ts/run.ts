@@ -15,7 +15,15 @@ import { type JobEvent, type JobHost, RunningJob } from "./job.js";
 import { Line } from "./line.js";
 import { type NativeWorker, native } from "./native.js";
 import type { QueueCore, Runner } from "./queue.js";
-import { failed, released, succeeded, unreadable, workerDelay } from "./report.js";
+import {
+  announced,
+  failed,
+  released,
+  succeeded,
+  unreadable,
+  type WorkerDelay,
+  workerDelay,
+} from "./report.js";
 import type {
   AbortReason,
   ErrorClassifier,
@@ -178,21 +186,33 @@ export class Run implements JobHost, Runner {
       return;
     }
     this.#jobs.set(event.handle, job);
+    const delay = event.timed ? this.#announce(event.handle, job) : undefined;
     let report: string;
     try {
       report = succeeded(event.handle, await handler.fn(job.payload, job));
     } catch (error) {
-      report = this.#failure(event.handle, error, job, handler);
+      report = this.#failure(event.handle, error, job, handler, delay);
     }
     this.#jobs.delete(event.handle);
     this.#report(report);
   }
 
-  #failure(handle: number, error: unknown, job: RunningJob, handler: Handler): string {
+  /** Asks a `retryDelayMs` function before the start: when the attempt times out nobody reports its end. */
+  #announce(handle: number, job: RunningJob): WorkerDelay | undefined {
+    if (typeof this.#options.retryDelayMs !== "function") return undefined;
+    const delay = workerDelay(this.#options.retryDelayMs, job, (fault) =>
+      this.#onError(fault, { jobId: job.id }),
+    );
+    const report = announced(handle, delay);
+    if (report !== undefined) this.#report(report);
+    return delay;
+  }
+
+  #failure(handle: number, error: unknown, job: RunningJob, handler: Handler, asked?: WorkerDelay): string {
     const onFault = (fault: Error): void => this.#onError(fault, { jobId: job.id });
     const decision = decide(error, job, [handler.classifyError, this.#options.classifyError], onFault);
-    const delay = decision.retryable ? workerDelay(this.#options.retryDelayMs, job, onFault) : {};
-    return failed(handle, error, decision, delay);
+    if (!decision.retryable) return failed(handle, error, decision, {});
+    return failed(handle, error, decision, asked ?? workerDelay(this.#options.retryDelayMs, job, onFault));
   }
 
   /** Reports of one turn of the event loop go out together. */

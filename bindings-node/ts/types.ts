@@ -411,7 +411,9 @@ export interface WorkerHealth {
   slots: number;
   running: number;
   /** Handlers that ignore an abort. */
-  stuck: { jobId: string; sinceMs: number }[];
+  stuck: { jobId: string; reason: AbortReason; sinceMs: number }[];
+  /** How long ago it last asked for jobs. */
+  lastClaimMsAgo?: number;
 }
 
 /** What came back from a service: a status, or no response at all. */

@@ -74,7 +74,9 @@ export class Worker {
   #startOptions(): string {
     const { retryDelayMs, classifyError, onError, handleSignals, ...core } = this.#options;
     const handlers = [...this.#handlers.values()].map(({ type, version }) => ({ type, version }));
-    return encodeArguments({ ...core, handlers, language: "node" });
+    // A number is known to the core before anything fails; a function is asked here, per job.
+    const number = typeof retryDelayMs === "function" ? undefined : retryDelayMs;
+    return encodeArguments({ ...core, retryDelayMs: number, handlers, language: "node" });
   }
 
   /** Hands an error to `onError`, whose own failure must not reach the event loop. */
