@@ -145,6 +145,16 @@ STEPS: tuple[Step, ...] = (
         counts.go,
         timeout_s=1800,
     ),
+    Step(
+        "packaging",
+        "packages in empty environments",
+        ("packaging",),
+        _pytest("tests/packaging"),
+        ROOT,
+        (*_TEST_NEEDS, Need.NODE_MODULES, Need.TYPESCRIPT),
+        counts.pytest,
+        timeout_s=1800,
+    ),
 )
 
 
