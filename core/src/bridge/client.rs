@@ -6,6 +6,7 @@
 mod batch;
 mod call;
 mod pool;
+mod report;
 mod verbs;
 
 use super::Done;
@@ -36,12 +37,7 @@ impl Client {
     pub fn connect(url: &str, options_json: &str) -> Result<Client> {
         let store = Store::open(url, Options::parse(options_json)?)?;
         let pool = Pool::new(Arc::new(store));
-        Ok(Client {
-            handle: Arc::new(Handle {
-                pid: std::process::id(),
-                pool: Some(pool),
-            }),
-        })
+        Ok(Client { handle: Arc::new(Handle { pid: std::process::id(), pool: Some(pool) }) })
     }
 
     /// One control call; blocks until it has ended. Not for a completion callback, which runs on a thread of the pool.
@@ -64,12 +60,7 @@ impl Client {
             send.send(result).ok();
         });
         pool.submit(Call::new(verb, args_json), done);
-        receive.recv().unwrap_or_else(|_| {
-            Err(Error::new(
-                Kind::Internal,
-                "the call ended without an answer",
-            ))
-        })
+        receive.recv().unwrap_or_else(|_| Err(Error::new(Kind::Internal, "the call ended without an answer")))
     }
 
     /// One control call that never blocks the caller; returns a ticket for [`Client::cancel`].
@@ -108,10 +99,7 @@ impl Client {
                 "this client belongs to the parent process: connect again after the fork",
             ));
         }
-        self.handle
-            .pool
-            .as_ref()
-            .ok_or_else(|| Error::new(Kind::Closed, "the client is closed"))
+        self.handle.pool.as_ref().ok_or_else(|| Error::new(Kind::Closed, "the client is closed"))
     }
 }
 

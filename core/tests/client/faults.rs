@@ -28,17 +28,12 @@ fn a_missing_schema_is_named_with_the_version_it_needs() {
         let mut database = Database::empty(variable, "missing");
         let client = database.client();
         for round in 0..2 {
-            for (verb, args) in [
-                ("get", json!({"id": "x"})),
-                ("enqueue", json!({"type": "t"})),
-                ("assertCompatible", json!({})),
-            ] {
+            for (verb, args) in
+                [("get", json!({"id": "x"})), ("enqueue", json!({"type": "t"})), ("assertCompatible", json!({}))]
+            {
                 let error = try_call(&client, verb, args).unwrap_err();
                 assert_eq!(error.code(), "schema_missing", "{verb} {round}");
-                assert_eq!(
-                    error.details()["expected"],
-                    json!(drayhorse_core::migrate::LATEST)
-                );
+                assert_eq!(error.details()["expected"], json!(drayhorse_core::migrate::LATEST));
             }
             // The second time the schema exists and is empty.
             let schema = database.schema.clone();
@@ -65,12 +60,7 @@ fn a_newer_and_an_older_schema_are_refused_with_both_numbers() {
         let error = try_call(&client, "assertCompatible", json!({})).unwrap_err();
         assert_eq!(error.code(), "schema_too_old");
         database.sql("drop function rpc_get");
-        assert_eq!(
-            try_call(&client, "get", json!({"id": "x"}))
-                .unwrap_err()
-                .code(),
-            "schema_too_old"
-        );
+        assert_eq!(try_call(&client, "get", json!({"id": "x"})).unwrap_err().code(), "schema_too_old");
     });
 }
 
@@ -82,19 +72,10 @@ fn a_missing_right_is_named() {
         let error = try_call(&client, "enqueue", json!({"type": "t"})).unwrap_err();
         assert_eq!(error.code(), "permission_denied");
         assert!(error.message().contains(&database.schema), "{error}");
-        call(
-            &database.client(),
-            "grant",
-            json!({"role": role, "access": "producer"}),
-        );
+        call(&database.client(), "grant", json!({"role": role, "access": "producer"}));
         call(&client, "enqueue", json!({"type": "t"}));
         call(&client, "assertCompatible", json!({}));
-        let error = try_call(
-            &client,
-            "claim",
-            json!({"handlers": [{"type": "t", "version": "1"}]}),
-        )
-        .unwrap_err();
+        let error = try_call(&client, "claim", json!({"handlers": [{"type": "t", "version": "1"}]})).unwrap_err();
         assert_eq!(error.code(), "permission_denied");
         assert!(error.message().contains("rpc_claim"), "{error}");
         assert_eq!(call(&client, "migrate", json!({}))["applied"], json!([]));
@@ -107,25 +88,15 @@ fn a_missing_right_is_named() {
 fn a_read_only_server_is_left_and_found_again() {
     on_each_server("read_only", |database| {
         let (role, url) = role(database, "r", "");
-        call(
-            &database.client(),
-            "grant",
-            json!({"role": role, "access": "producer"}),
-        );
+        call(&database.client(), "grant", json!({"role": role, "access": "producer"}));
         let client = client_at(&url, database, json!({"poolSize": 1}));
         call(&client, "enqueue", json!({"type": "t"}));
-        database.sql(&format!(
-            "alter role {role} set default_transaction_read_only = on"
-        ));
-        database.sql(&format!(
-            "select pg_terminate_backend(pid) from pg_stat_activity where usename = '{role}'"
-        ));
+        database.sql(&format!("alter role {role} set default_transaction_read_only = on"));
+        database.sql(&format!("select pg_terminate_backend(pid) from pg_stat_activity where usename = '{role}'"));
         let error = try_call(&client, "enqueue", json!({"type": "t"})).unwrap_err();
         assert_eq!(error.code(), "read_only");
         // The next call opens another connection, which finds the server writable again.
-        database.sql(&format!(
-            "alter role {role} reset default_transaction_read_only"
-        ));
+        database.sql(&format!("alter role {role} reset default_transaction_read_only"));
         call(&client, "enqueue", json!({"type": "t"}));
         client.close();
         database.sql(&format!("drop owned by {role}; drop role {role}"));
@@ -135,15 +106,9 @@ fn a_read_only_server_is_left_and_found_again() {
 #[test]
 fn a_statement_is_cancelled_when_its_time_is_over() {
     on_each_server("slow", |database| {
-        let client = client_at(
-            &database.url,
-            database,
-            json!({"statementTimeoutMs": 300, "poolSize": 1}),
-        );
+        let client = client_at(&database.url, database, json!({"statementTimeoutMs": 300, "poolSize": 1}));
         let mut blocker = database.another_connection();
-        blocker
-            .batch("begin; lock table settings in access exclusive mode")
-            .unwrap();
+        blocker.batch("begin; lock table settings in access exclusive mode").unwrap();
         let started = Instant::now();
         let error = try_call(&client, "enqueue", json!({"type": "t"})).unwrap_err();
         assert_eq!(error.code(), "statement_timeout");
@@ -158,25 +123,12 @@ fn a_statement_is_cancelled_when_its_time_is_over() {
 fn a_role_with_its_own_statement_timeout() {
     on_each_server("role_slow", |database| {
         let (role, url) = role(database, "r", "");
-        database.sql(&format!(
-            "alter role {role} set statement_timeout = '200ms'"
-        ));
-        call(
-            &database.client(),
-            "grant",
-            json!({"role": role, "access": "producer"}),
-        );
+        database.sql(&format!("alter role {role} set statement_timeout = '200ms'"));
+        call(&database.client(), "grant", json!({"role": role, "access": "producer"}));
         let client = client_at(&url, database, json!({}));
         let mut blocker = database.another_connection();
-        blocker
-            .batch("begin; lock table settings in access exclusive mode")
-            .unwrap();
-        assert_eq!(
-            try_call(&client, "enqueue", json!({"type": "t"}))
-                .unwrap_err()
-                .code(),
-            "statement_timeout"
-        );
+        blocker.batch("begin; lock table settings in access exclusive mode").unwrap();
+        assert_eq!(try_call(&client, "enqueue", json!({"type": "t"})).unwrap_err().code(), "statement_timeout");
         blocker.batch("commit").unwrap();
         client.close();
         database.sql(&format!("drop owned by {role}; drop role {role}"));
@@ -187,35 +139,25 @@ fn a_role_with_its_own_statement_timeout() {
 fn terminated_sessions_are_opened_again() {
     on_each_server("terminated", |database| {
         let name = format!("terminated{}", std::process::id());
-        let client = client_at(
-            &format!("{}?application_name={name}", database.url),
-            database,
-            json!({"poolSize": 2}),
-        );
+        let client = client_at(&format!("{}?application_name={name}", database.url), database, json!({"poolSize": 2}));
         for i in 0..20 {
             call(&client, "enqueue", json!({"type": "t", "payload": i}));
-            database.sql(&format!("select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'"));
+            database.sql(&format!(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'"
+            ));
         }
         assert_eq!(database.count("job"), 20);
         // A wait outlives them, too.
         let job = call(&client, "enqueue", json!({"type": "w"}));
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                call(
-                    &client,
-                    "wait",
-                    json!({"id": job["id"], "timeoutMs": 30000}),
-                )
-            });
+            let waiting = scope.spawn(|| call(&client, "wait", json!({"id": job["id"], "timeoutMs": 30000})));
             for _ in 0..5 {
                 thread::sleep(Duration::from_millis(60));
-                database.sql(&format!("select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'"));
+                database.sql(&format!(
+                    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'"
+                ));
             }
-            call(
-                &client,
-                "cancel",
-                json!({"id": job["id"], "reason": "test", "actor": "test"}),
-            );
+            call(&client, "cancel", json!({"id": job["id"], "reason": "test", "actor": "test"}));
             assert_eq!(waiting.join().unwrap()["state"], "canceled");
         });
     });
@@ -239,23 +181,11 @@ fn a_lost_reply_makes_no_second_job() {
                     proxy.heal();
                 });
                 match i % 3 {
-                    0 => call(
-                        &client,
-                        "enqueue",
-                        json!({"type": "t", "payload": [i, filler]}),
-                    ),
-                    1 => call(
-                        &client,
-                        "enqueueMany",
-                        json!({"jobs": [{"type": "t", "payload": [i, filler]}]}),
-                    ),
+                    0 => call(&client, "enqueue", json!({"type": "t", "payload": [i, filler]})),
+                    1 => call(&client, "enqueueMany", json!({"jobs": [{"type": "t", "payload": [i, filler]}]})),
                     _ => {
                         let key = json!({"idempotencyKey": {"key": format!("k{i}")}});
-                        call(
-                            &client,
-                            "enqueue",
-                            json!({"type": "t", "payload": [i, filler], "options": key}),
-                        )
+                        call(&client, "enqueue", json!({"type": "t", "payload": [i, filler], "options": key}))
                     }
                 }
             });
@@ -271,16 +201,12 @@ fn a_claim_whose_reply_was_lost_gives_the_same_rows() {
     on_each_server("lost_claim", |database| {
         let proxy = Proxy::start(&database.url);
         let client = client_at(&proxy.url(), database, json!({"poolSize": 1}));
-        let handlers: Vec<Value> = (0..100)
-            .map(|i| json!({"type": format!("{i:060}"), "version": "1"}))
-            .collect();
+        let handlers: Vec<Value> = (0..100).map(|i| json!({"type": format!("{i:060}"), "version": "1"})).collect();
         let enqueued = call(&client, "enqueue", json!({"type": handlers[7]["type"]}));
         proxy.lose_replies(3000);
         let claims = thread::scope(|scope| {
             scope.spawn(|| {
-                eventually("a reply is lost", Duration::from_secs(10), || {
-                    proxy.lost.load(Ordering::SeqCst) > 0
-                });
+                eventually("a reply is lost", Duration::from_secs(10), || proxy.lost.load(Ordering::SeqCst) > 0);
                 proxy.heal();
             });
             call(&client, "claim", json!({"handlers": handlers, "limit": 5}))
@@ -301,11 +227,7 @@ fn a_silent_server_is_given_up_and_used_again() {
     let started = Instant::now();
     let error = try_call(&client, "enqueue", json!({"type": "t"})).unwrap_err();
     assert_eq!(error.code(), "connection_lost");
-    assert!(
-        started.elapsed() < Duration::from_secs(30),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     proxy.heal();
     call(&client, "enqueue", json!({"type": "t"}));
 }
@@ -314,23 +236,12 @@ fn a_silent_server_is_given_up_and_used_again() {
 fn a_database_that_was_never_reached_is_told_at_once() {
     let client = Client::connect("postgresql://postgres@127.0.0.1:1/none", "{}").unwrap();
     let started = Instant::now();
-    assert_eq!(
-        try_call(&client, "enqueue", json!({"type": "t"}))
-            .unwrap_err()
-            .code(),
-        "connection_lost"
-    );
+    assert_eq!(try_call(&client, "enqueue", json!({"type": "t"})).unwrap_err().code(), "connection_lost");
     assert!(started.elapsed() < Duration::from_secs(2));
     let url = crate::support::url("DRAYHORSE_TEST_URL");
     let absent = format!("{}/no_such_database", url.rsplit_once('/').unwrap().0);
-    let error = Client::connect(&absent, "{}")
-        .unwrap()
-        .call("schemaVersion", "{}")
-        .unwrap_err();
-    assert_eq!(
-        (error.code(), &error.details()["sqlstate"]),
-        ("invalid_argument", &json!("3D000"))
-    );
+    let error = Client::connect(&absent, "{}").unwrap().call("schemaVersion", "{}").unwrap_err();
+    assert_eq!((error.code(), &error.details()["sqlstate"]), ("invalid_argument", &json!("3D000")));
 }
 
 #[test]
@@ -344,29 +255,18 @@ fn conflicts_are_repeated_in_the_core() {
                return '{}';
              end $$",
         );
-        let schema = format!(
-            "alter function rpc_get set search_path = {}",
-            database.schema
-        );
+        let schema = format!("alter function rpc_get set search_path = {}", database.schema);
         database.sql(&schema);
         call(&database.client(), "get", json!({"id": "x"}));
-        assert_eq!(
-            database.text("select last_value from tries").as_deref(),
-            Some("4")
-        );
+        assert_eq!(database.text("select last_value from tries").as_deref(), Some("4"));
     });
 }
 
 #[test]
 fn the_error_table_of_sql_is_the_cores() {
     on_each_server("codes", |database| {
-        let codes = database
-            .text("select array_to_string(error_codes(), ',')")
-            .unwrap();
-        let own: Vec<&str> = drayhorse_core::error::Kind::ALL
-            .iter()
-            .map(|kind| kind.code())
-            .collect();
+        let codes = database.text("select array_to_string(error_codes(), ',')").unwrap();
+        let own: Vec<&str> = drayhorse_core::error::Kind::ALL.iter().map(|kind| kind.code()).collect();
         assert_eq!(codes, own.join(","));
     });
 }
@@ -374,34 +274,30 @@ fn the_error_table_of_sql_is_the_cores() {
 #[test]
 fn notifications_arrive_and_a_dead_listener_is_noticed() {
     on_each_server("listen", |database| {
-        let options = Options {
-            schema: database.schema.clone(),
-            ..Options::default()
-        };
+        let options = Options { schema: database.schema.clone(), ..Options::default() };
         let store = Store::open(&database.url, options).unwrap();
         let mut listener = store.connect().unwrap();
         listener.batch("listen \"a channel\"").unwrap();
-        assert_eq!(
-            listener.notifications(Duration::from_millis(20)).unwrap(),
-            []
-        );
+        assert_eq!(listener.notifications(Duration::from_millis(20)).unwrap(), []);
         database.sql("select pg_notify('a channel', 'w')");
         let got = listener.notifications(Duration::from_secs(5)).unwrap();
-        assert_eq!(
-            (got[0].channel.as_str(), got[0].payload.as_str()),
-            ("a channel", "w")
-        );
-        let pid: i32 = listener
-            .query_one("select pg_backend_pid()", &[])
-            .unwrap()
-            .get(0);
+        assert_eq!((got[0].channel.as_str(), got[0].payload.as_str()), ("a channel", "w"));
+        let pid: i32 = listener.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
         database.sql(&format!("select pg_terminate_backend({pid})"));
         let error = listener.notifications(Duration::from_secs(5)).unwrap_err();
         assert_eq!(error.code(), "connection_lost");
         assert!(listener.is_broken());
-        assert_eq!(
-            listener.query("select 1", &[]).unwrap_err().code(),
-            "connection_lost"
-        );
+        assert_eq!(listener.query("select 1", &[]).unwrap_err().code(), "connection_lost");
+    });
+}
+
+#[test]
+fn too_many_connections_come_with_advice() {
+    on_each_server("crowded", |database| {
+        let (role, url) = role(database, "r", "connection limit 0");
+        let error = try_call(&client_at(&url, database, json!({})), "schemaVersion", json!({})).unwrap_err();
+        assert_eq!((error.code(), &error.details()["sqlstate"]), ("connection_lost", &json!("53300")));
+        assert!(error.message().contains("poolSize"), "{error}");
+        database.sql(&format!("drop role {role}"));
     });
 }

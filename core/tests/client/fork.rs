@@ -7,25 +7,10 @@ use serde_json::json;
 /// What the child does with the inherited client: 0 when everything was as it should be.
 fn in_child(client: Client) -> i32 {
     let refused = |code: Option<&'static str>| i32::from(code != Some("used_after_fork"));
-    let mut faults = refused(
-        client
-            .call("schemaVersion", "{}")
-            .err()
-            .map(|error| error.code()),
-    );
+    let mut faults = refused(client.call("schemaVersion", "{}").err().map(|error| error.code()));
     let (send, receive) = std::sync::mpsc::channel();
-    client.submit(
-        "enqueue",
-        r#"{"type":"t"}"#,
-        Box::new(move |result| send.send(result).unwrap_or(())),
-    );
-    faults += refused(
-        receive
-            .try_recv()
-            .ok()
-            .and_then(Result::err)
-            .map(|error| error.code()),
-    );
+    client.submit("enqueue", r#"{"type":"t"}"#, Box::new(move |result| send.send(result).unwrap_or(())));
+    faults += refused(receive.try_recv().ok().and_then(Result::err).map(|error| error.code()));
     faults += i32::from(client.cancel(1));
     client.close();
     drop(client);
@@ -56,13 +41,7 @@ fn a_child_is_refused_and_the_parent_goes_on() {
         }
         call(&client, "enqueue", json!({"type": "t"}));
         let inherited = kept.as_mut().unwrap();
-        assert_eq!(
-            inherited
-                .query_one("select 1", &[])
-                .unwrap()
-                .get::<_, i32>(0),
-            1
-        );
+        assert_eq!(inherited.query_one("select 1", &[]).unwrap().get::<_, i32>(0), 1);
     }
     assert_eq!(database.count("job"), 4);
 }

@@ -18,13 +18,7 @@ pub struct Proxy {
 impl Proxy {
     /// In front of the server of `url`.
     pub fn start(url: &str) -> Proxy {
-        let server = url
-            .rsplit_once('@')
-            .map_or(url, |(_, rest)| rest)
-            .split(['/', '?'])
-            .next()
-            .unwrap()
-            .to_owned();
+        let server = url.rsplit_once('@').map_or(url, |(_, rest)| rest).split(['/', '?']).next().unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let proxy = Proxy {
             port: listener.local_addr().unwrap().port(),
@@ -32,11 +26,7 @@ impl Proxy {
             lost: Arc::new(AtomicUsize::new(0)),
             swallow: Arc::new(AtomicBool::new(false)),
         };
-        let (lose_from, lost, swallow) = (
-            proxy.lose_from.clone(),
-            proxy.lost.clone(),
-            proxy.swallow.clone(),
-        );
+        let (lose_from, lost, swallow) = (proxy.lose_from.clone(), proxy.lost.clone(), proxy.swallow.clone());
         thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else {
@@ -44,16 +34,10 @@ impl Proxy {
                 };
                 let cut = Arc::new(AtomicBool::new(false));
                 forward(client.try_clone().unwrap(), server.try_clone().unwrap(), {
-                    let (lose_from, lost, swallow, cut) = (
-                        lose_from.clone(),
-                        lost.clone(),
-                        swallow.clone(),
-                        cut.clone(),
-                    );
+                    let (lose_from, lost, swallow, cut) =
+                        (lose_from.clone(), lost.clone(), swallow.clone(), cut.clone());
                     move |bytes| {
-                        if bytes >= lose_from.load(Ordering::SeqCst)
-                            && !cut.swap(true, Ordering::SeqCst)
-                        {
+                        if bytes >= lose_from.load(Ordering::SeqCst) && !cut.swap(true, Ordering::SeqCst) {
                             lost.fetch_add(1, Ordering::SeqCst);
                         }
                         !swallow.load(Ordering::SeqCst)
@@ -75,10 +59,7 @@ impl Proxy {
 
     /// The proxy's URL for the same database.
     pub fn url(&self) -> String {
-        format!(
-            "postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable",
-            self.port
-        )
+        format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
     }
 
     /// Loses the reply to the next statement of at least this many bytes on each connection.

@@ -25,9 +25,7 @@ struct Authority {
 
 fn authority(name: &str) -> Authority {
     let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-    params
-        .distinguished_name
-        .push(rcgen::DnType::CommonName, name);
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
     let pem = params.self_signed(&key).unwrap().pem();
@@ -38,14 +36,8 @@ impl Authority {
     fn sign(&self, host: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
         let issuer = Issuer::from_params(&self.params, &self.key);
-        let certificate = CertificateParams::new(vec![host.to_owned()])
-            .unwrap()
-            .signed_by(&key, &issuer)
-            .unwrap();
-        Identity {
-            chain: vec![certificate.der().clone()],
-            key,
-        }
+        let certificate = CertificateParams::new(vec![host.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        Identity { chain: vec![certificate.der().clone()], key }
     }
 }
 
@@ -58,13 +50,7 @@ fn self_signed(host: &str, until_year: i32) -> (Identity, String) {
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap();
     let pem = certificate.pem();
-    (
-        Identity {
-            chain: vec![certificate.der().clone()],
-            key,
-        },
-        pem,
-    )
+    (Identity { chain: vec![certificate.der().clone()], key }, pem)
 }
 
 fn refuse_login(stream: &mut (impl Read + Write), how: &str) {
@@ -126,8 +112,7 @@ struct File(PathBuf);
 
 impl File {
     fn new(name: &str, text: &str) -> File {
-        let path =
-            std::env::temp_dir().join(format!("drayhorse-{}-{name}.pem", std::process::id()));
+        let path = std::env::temp_dir().join(format!("drayhorse-{}-{name}.pem", std::process::id()));
         std::fs::write(&path, text).unwrap();
         File(path)
     }
@@ -145,9 +130,7 @@ fn reach(host: &str, port: u16, mode: &str, authority: Option<&File>) -> String 
         options["tls"]["caFile"] = file.0.to_str().into();
     }
     let url = format!("postgresql://ann:S3cr3t!@{host}:{port}/db");
-    let error = Client::connect(&url, &options.to_string())
-        .and_then(|c| c.call("schemaVersion", "{}"))
-        .unwrap_err();
+    let error = Client::connect(&url, &options.to_string()).and_then(|c| c.call("schemaVersion", "{}")).unwrap_err();
     match error.code() {
         "permission_denied" => error.message().to_owned(),
         "invalid_argument" => {
@@ -161,54 +144,21 @@ fn reach(host: &str, port: u16, mode: &str, authority: Option<&File>) -> String 
 #[test]
 fn each_mode_asks_for_what_libpq_asks() {
     let (ours, foreign) = (authority("ours"), authority("foreign"));
-    let (trusted, other) = (
-        File::new("ours", &ours.pem),
-        File::new("foreign", &foreign.pem),
-    );
+    let (trusted, other) = (File::new("ours", &ours.pem), File::new("foreign", &foreign.pem));
     let secured = server(Some(ours.sign("localhost")));
     let plain = server(None);
     for (host, port, mode, file, expected) in [
-        (
-            "localhost",
-            secured,
-            "disable",
-            None,
-            "reached in the clear",
-        ),
+        ("localhost", secured, "disable", None, "reached in the clear"),
         ("localhost", secured, "prefer", None, "reached by TLS"),
         ("localhost", plain, "prefer", None, "reached in the clear"),
         ("127.0.0.1", secured, "require", None, "reached by TLS"),
         ("localhost", plain, "require", None, "refused"),
         ("localhost", secured, "require", Some(&other), "refused"),
-        (
-            "127.0.0.1",
-            secured,
-            "require",
-            Some(&trusted),
-            "reached by TLS",
-        ),
-        (
-            "127.0.0.1",
-            secured,
-            "verify-ca",
-            Some(&trusted),
-            "reached by TLS",
-        ),
+        ("127.0.0.1", secured, "require", Some(&trusted), "reached by TLS"),
+        ("127.0.0.1", secured, "verify-ca", Some(&trusted), "reached by TLS"),
         ("localhost", secured, "verify-ca", Some(&other), "refused"),
-        (
-            "localhost",
-            secured,
-            "verify-full",
-            Some(&trusted),
-            "reached by TLS",
-        ),
-        (
-            "127.0.0.1",
-            secured,
-            "verify-full",
-            Some(&trusted),
-            "refused",
-        ),
+        ("localhost", secured, "verify-full", Some(&trusted), "reached by TLS"),
+        ("127.0.0.1", secured, "verify-full", Some(&trusted), "refused"),
         ("localhost", secured, "verify-full", Some(&other), "refused"),
     ] {
         assert_eq!(reach(host, port, mode, file), expected, "{host} {mode}");
@@ -221,11 +171,7 @@ fn a_certificate_that_is_its_own_authority() {
     let (late, late_pem) = self_signed("localhost", 2002);
     let (stranger, _) = self_signed("localhost", 2200);
     let (file, late_file) = (File::new("self", &pem), File::new("late", &late_pem));
-    let (good, late, stranger) = (
-        server(Some(good)),
-        server(Some(late)),
-        server(Some(stranger)),
-    );
+    let (good, late, stranger) = (server(Some(good)), server(Some(late)), server(Some(stranger)));
     for (host, port, mode, file, expected) in [
         ("localhost", good, "verify-full", &file, "reached by TLS"),
         ("127.0.0.1", good, "verify-full", &file, "refused"),
@@ -233,32 +179,19 @@ fn a_certificate_that_is_its_own_authority() {
         ("localhost", late, "verify-ca", &late_file, "refused"),
         ("localhost", stranger, "verify-ca", &file, "refused"),
     ] {
-        assert_eq!(
-            reach(host, port, mode, Some(file)),
-            expected,
-            "{host} {mode}"
-        );
+        assert_eq!(reach(host, port, mode, Some(file)), expected, "{host} {mode}");
     }
 }
 
 #[test]
 fn certificate_files_are_looked_at_when_connecting() {
     for (options, field) in [
-        (
-            json!({"tls": {"mode": "verify-full", "caFile": "/no/such/file"}}),
-            "tls.caFile",
-        ),
-        (
-            json!({"tls": {"mode": "verify-ca", "caFile": "/dev/null"}}),
-            "tls.caFile",
-        ),
+        (json!({"tls": {"mode": "verify-full", "caFile": "/no/such/file"}}), "tls.caFile"),
+        (json!({"tls": {"mode": "verify-ca", "caFile": "/dev/null"}}), "tls.caFile"),
         (json!({"tls": {"mode": "verify_full"}}), "tls.mode"),
     ] {
         let error = Client::connect("postgresql://h/db", &options.to_string()).unwrap_err();
-        assert_eq!(
-            (error.code(), &error.details()["field"]),
-            ("invalid_argument", &json!(field))
-        );
+        assert_eq!((error.code(), &error.details()["field"]), ("invalid_argument", &json!(field)));
     }
     let error = Client::connect("postgresql://h/db?sslcert=x&sslmode=require", "{}").unwrap_err();
     assert_eq!(error.details()["field"], "sslcert");

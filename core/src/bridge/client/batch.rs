@@ -17,18 +17,15 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// Adds the enqueues that wait behind the first one, wherever they stand.
 pub fn gather(together: &mut Vec<Ticket>, queue: &mut VecDeque<Ticket>) {
-    if together
-        .iter()
-        .any(|ticket| ticket.call.verb != Verb::Enqueue)
-    {
+    if together.iter().any(|ticket| ticket.call.verb != Verb::Enqueue) {
         return;
     }
     let mut bytes: usize = together.iter().map(|ticket| ticket.call.args.len()).sum();
     let mut at = 0;
     while at < queue.len() && together.len() < MOST {
-        let fits = queue.get(at).is_some_and(|ticket| {
-            ticket.call.verb == Verb::Enqueue && bytes + ticket.call.args.len() <= MOST_BYTES
-        });
+        let fits = queue
+            .get(at)
+            .is_some_and(|ticket| ticket.call.verb == Verb::Enqueue && bytes + ticket.call.args.len() <= MOST_BYTES);
         match fits.then(|| queue.remove(at)).flatten() {
             Some(ticket) => {
                 bytes += ticket.call.args.len();
@@ -67,21 +64,15 @@ pub fn run(link: &mut Link, tickets: Vec<Ticket>, wanted: impl Fn() -> bool) {
         }
     }
     for mut ticket in ready {
-        let result = guarded(link, |link| {
-            match Verb::Enqueue.run(link, &mut ticket.call, &|| wanted())? {
-                Outcome::Answer(answer) => Ok(answer),
-                Outcome::AskAgain(_) => Err(Error::new(Kind::Internal, "an enqueue does not wait")),
-            }
+        let result = guarded(link, |link| match Verb::Enqueue.run(link, &mut ticket.call, &|| wanted())? {
+            Outcome::Answer(answer) => Ok(answer),
+            Outcome::AskAgain(_) => Err(Error::new(Kind::Internal, "an enqueue does not wait")),
         });
         ticket.finish(result);
     }
 }
 
-fn shared(
-    link: &mut Link,
-    tickets: &mut [Ticket],
-    wanted: impl Fn() -> bool,
-) -> Result<Vec<String>> {
+fn shared(link: &mut Link, tickets: &mut [Ticket], wanted: impl Fn() -> bool) -> Result<Vec<String>> {
     let mut text = String::from("[");
     for (i, ticket) in tickets.iter_mut().enumerate() {
         if i > 0 {
@@ -92,13 +83,7 @@ fn shared(
     text.push(']');
     let answers = enqueued(&ask(link, "enqueue", &text, wanted)?)?;
     if answers.len() != tickets.len() {
-        return Err(Error::new(
-            Kind::Internal,
-            "enqueue answered another number of jobs than it was given",
-        ));
+        return Err(Error::new(Kind::Internal, "enqueue answered another number of jobs than it was given"));
     }
-    Ok(answers
-        .iter()
-        .map(|answer| answer.get().to_owned())
-        .collect())
+    Ok(answers.iter().map(|answer| answer.get().to_owned()).collect())
 }

@@ -20,13 +20,7 @@ pub struct Call {
 
 impl Call {
     pub fn new(verb: Verb, args: &str) -> Call {
-        Call {
-            verb,
-            args: args.to_owned(),
-            prepared: None,
-            since: Instant::now(),
-            pause: Duration::ZERO,
-        }
+        Call { verb, args: args.to_owned(), prepared: None, since: Instant::now(), pause: Duration::ZERO }
     }
 }
 

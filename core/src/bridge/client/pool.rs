@@ -61,15 +61,8 @@ thread_local! {
 impl Pool {
     pub fn new(store: Arc<Store>) -> Arc<Pool> {
         let size = store.options().pool_size;
-        let state = State {
-            store: Some(store),
-            ..State::default()
-        };
-        Arc::new(Pool {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            size,
-        })
+        let state = State { store: Some(store), ..State::default() };
+        Arc::new(Pool { state: Mutex::new(state), changed: Condvar::new(), size })
     }
 
     /// Puts the call in the queue and starts a thread if none is free.
@@ -87,10 +80,7 @@ impl Pool {
         drop(state);
         self.changed.notify_one();
         for ticket in refused {
-            ticket.finish(Err(Error::new(
-                Kind::Internal,
-                "no thread could be started for control calls",
-            )));
+            ticket.finish(Err(Error::new(Kind::Internal, "no thread could be started for control calls")));
         }
         number
     }
@@ -104,9 +94,7 @@ impl Pool {
             return Vec::new();
         };
         let pool = self.clone();
-        let started = thread::Builder::new()
-            .name("drayhorse-call".to_owned())
-            .spawn(move || pool.work(store));
+        let started = thread::Builder::new().name("drayhorse-call".to_owned()).spawn(move || pool.work(store));
         match started {
             Ok(_) => {
                 state.staff += 1;
@@ -121,17 +109,11 @@ impl Pool {
     /// Takes a call that waits out of its queue.
     pub fn cancel(&self, number: u64) -> bool {
         let mut state = self.lock();
-        let found = match state
-            .queue
-            .iter()
-            .position(|ticket| ticket.number == number)
-        {
+        let found = match state.queue.iter().position(|ticket| ticket.number == number) {
             Some(at) => state.queue.remove(at),
             None => {
-                let (mut hit, kept): (Vec<_>, Vec<_>) = state
-                    .delayed
-                    .drain()
-                    .partition(|delayed| delayed.ticket.number == number);
+                let (mut hit, kept): (Vec<_>, Vec<_>) =
+                    state.delayed.drain().partition(|delayed| delayed.ticket.number == number);
                 state.delayed = kept.into();
                 hit.pop().map(|delayed| delayed.ticket)
             }
@@ -139,10 +121,8 @@ impl Pool {
         drop(state);
         match found {
             Some(ticket) => {
-                let gone = Error::new(
-                    Kind::WaitTimeout,
-                    "the caller gave up before the call was sent; nothing was done",
-                );
+                let gone =
+                    Error::new(Kind::WaitTimeout, "the caller gave up before the call was sent; nothing was done");
                 ticket.finish(Err(gone.with("canceled", true)));
                 true
             }
@@ -156,9 +136,7 @@ impl Pool {
             let mut state = self.lock();
             state.phase = Phase::Closed;
             let store = state.store.take();
-            let delayed = std::mem::take(&mut state.delayed)
-                .into_iter()
-                .map(|delayed| delayed.ticket);
+            let delayed = std::mem::take(&mut state.delayed).into_iter().map(|delayed| delayed.ticket);
             let mut waiting: Vec<Ticket> = delayed.collect();
             waiting.extend(state.queue.drain(..));
             (waiting, store)
@@ -171,10 +149,7 @@ impl Pool {
         let own = usize::from(self.is_this_thread());
         let mut state = self.lock();
         while state.alive > own {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -234,10 +209,7 @@ impl Pool {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            let due = state
-                .delayed
-                .peek()
-                .is_some_and(|delayed| delayed.due.0 <= now);
+            let due = state.delayed.peek().is_some_and(|delayed| delayed.due.0 <= now);
             // In turns, so that neither many waits nor many calls starve the others.
             *delayed_next = due && (*delayed_next || state.queue.is_empty());
             if *delayed_next {
@@ -295,10 +267,7 @@ impl Pool {
             drop(state);
             return ticket.finish(Err(closed()));
         }
-        state.delayed.push(Delayed {
-            due: Reverse(Instant::now() + after),
-            ticket,
-        });
+        state.delayed.push(Delayed { due: Reverse(Instant::now() + after), ticket });
         drop(state);
         self.changed.notify_one();
     }

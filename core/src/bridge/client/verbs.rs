@@ -1,6 +1,7 @@
 //! The verbs: which function of the schema answers each, and the few that do more than call one.
 
 use super::call::Call;
+use super::report;
 use crate::error::{Error, Kind, Result};
 use crate::json::{self, MAX_VALUE_BYTES};
 use crate::store::{Connection, Link, Type};
@@ -21,13 +22,24 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("redrive", "rpc_redrive"),
     ("redrivePreview", "rpc_redrive_preview"),
     ("previewPolicy", "rpc_preview_policy"),
-    ("complete", "rpc_complete"),
-    ("fail", "rpc_fail"),
     ("release", "rpc_release"),
     ("heartbeat", "rpc_heartbeat"),
     ("checkpointGet", "rpc_checkpoint_get"),
     ("checkpointPut", "rpc_checkpoint_put"),
     ("workers.list", "rpc_workers_list"),
+    ("endpoints.list", "rpc_endpoints_list"),
+    ("endpoints.get", "rpc_endpoints_get"),
+    ("endpoints.configure", "rpc_endpoints_configure"),
+    ("endpoints.pause", "rpc_endpoints_pause"),
+    ("endpoints.resume", "rpc_endpoints_resume"),
+    ("endpoints.forceOpen", "rpc_endpoints_force_open"),
+    ("endpoints.forceClose", "rpc_endpoints_force_close"),
+    ("endpoints.reset", "rpc_endpoints_reset"),
+    ("queues.list", "rpc_queues_list"),
+    ("queues.get", "rpc_queues_get"),
+    ("queues.configure", "rpc_queues_configure"),
+    ("queues.pause", "rpc_queues_pause"),
+    ("queues.resume", "rpc_queues_resume"),
     ("prune", "rpc_prune"),
     ("grant", "rpc_grant"),
     ("revoke", "rpc_revoke"),
@@ -40,6 +52,8 @@ pub enum Verb {
     /// One function of the schema.
     Function(&'static str),
     Claim,
+    Complete,
+    Fail,
     Enqueue,
     EnqueueMany,
     Wait,
@@ -74,6 +88,8 @@ impl Verb {
         }
         match name {
             "claim" => Ok(Verb::Claim),
+            "complete" => Ok(Verb::Complete),
+            "fail" => Ok(Verb::Fail),
             "enqueue" => Ok(Verb::Enqueue),
             "enqueueMany" => Ok(Verb::EnqueueMany),
             "wait" => Ok(Verb::Wait),
@@ -105,21 +121,15 @@ impl Verb {
     }
 
     /// One run of the call. `wanted` turns false when repeating it is no longer worth it.
-    pub fn run(
-        self,
-        link: &mut Link,
-        call: &mut Call,
-        wanted: &dyn Fn() -> bool,
-    ) -> Result<Outcome> {
+    pub fn run(self, link: &mut Link, call: &mut Call, wanted: &dyn Fn() -> bool) -> Result<Outcome> {
         let answer = match self {
             Verb::ErrorTable | Verb::HttpDecision => self.run_locally(&call.args)?,
             Verb::EnqueueStatement => statement(link, &call.args)?,
             Verb::Function(function) => ask(link, function, checked(&call.args)?, wanted)?,
             Verb::Claim => ask(link, "rpc_claim", &with_claim_id(&call.args)?, wanted)?,
-            Verb::Enqueue => enqueued(&ask(link, "enqueue", call.prepare()?, wanted)?)?
-                .swap_remove(0)
-                .get()
-                .to_owned(),
+            Verb::Complete => report::complete(link, &call.args, wanted)?,
+            Verb::Fail => report::fail(link, &call.args, wanted)?,
+            Verb::Enqueue => enqueued(&ask(link, "enqueue", call.prepare()?, wanted)?)?.swap_remove(0).get().to_owned(),
             Verb::EnqueueMany => ask(link, "enqueue", call.prepare()?, wanted)?,
             Verb::Wait => return look(link, call),
             Verb::Migrate => migrated(link, wanted)?,
@@ -130,8 +140,7 @@ impl Verb {
             }
             Verb::AssertCompatible => {
                 let schema = link.store().schema().clone();
-                link.run(wanted, |connection| schema.compatibility(connection))?
-                    .check(&schema)?;
+                link.run(wanted, |connection| schema.compatibility(connection))?.check(&schema)?;
                 "{}".to_owned()
             }
         };
@@ -154,30 +163,16 @@ impl Call {
 }
 
 /// `select "schema".function($1::text::jsonb)`: one text in, one text out.
-pub fn ask(
-    link: &mut Link,
-    function: &str,
-    args: &str,
-    wanted: impl Fn() -> bool,
-) -> Result<String> {
-    let sql = format!(
-        "select {}($1::text::jsonb)",
-        link.store().schema().object(function)
-    );
-    let answer = link.run(wanted, |connection: &mut Connection| {
-        connection.query_text(&sql, &[(&args, Type::TEXT)])
-    })?;
+pub fn ask(link: &mut Link, function: &str, args: &str, wanted: impl Fn() -> bool) -> Result<String> {
+    let sql = format!("select {}($1::text::jsonb)", link.store().schema().object(function));
+    let answer = link.run(wanted, |connection: &mut Connection| connection.query_text(&sql, &[(&args, Type::TEXT)]))?;
     answer.ok_or_else(|| Error::new(Kind::Internal, format!("{function} answered null")))
 }
 
 /// The answers of the function `enqueue`, one per job.
 pub fn enqueued(answer: &str) -> Result<Vec<Box<RawValue>>> {
-    let answers: Vec<Box<RawValue>> = serde_json::from_str(answer).map_err(|_| {
-        Error::new(
-            Kind::Internal,
-            "enqueue answered something that is not a list",
-        )
-    })?;
+    let answers: Vec<Box<RawValue>> = serde_json::from_str(answer)
+        .map_err(|_| Error::new(Kind::Internal, "enqueue answered something that is not a list"))?;
     match answers.is_empty() {
         true => Err(Error::new(Kind::Internal, "enqueue answered an empty list")),
         false => Ok(answers),
@@ -185,7 +180,7 @@ pub fn enqueued(answer: &str) -> Result<Vec<Box<RawValue>>> {
 }
 
 /// The arguments as they are, when PostgreSQL can read them as jsonb. An empty text is `{}`.
-fn checked(args: &str) -> Result<&str> {
+pub fn checked(args: &str) -> Result<&str> {
     if args.trim().is_empty() {
         return Ok("{}");
     }
@@ -193,47 +188,33 @@ fn checked(args: &str) -> Result<&str> {
     json::scan(args, "", MAX_VALUE_BYTES + 65_536)?;
     match args.trim_start().starts_with('{') {
         true => Ok(args),
-        false => Err(Error::argument(
-            "args",
-            "the arguments must be one JSON object",
-        )),
+        false => Err(Error::argument("args", "the arguments must be one JSON object")),
     }
 }
 
 fn object(args: &str) -> Result<Map<String, Value>> {
-    serde_json::from_str(checked(args)?)
-        .map_err(|_| Error::argument("args", "the arguments must be one JSON object"))
+    serde_json::from_str(checked(args)?).map_err(|_| Error::argument("args", "the arguments must be one JSON object"))
 }
 
 /// The arguments with an id for this claim: after a lost reply the same id gives the same rows again.
 fn with_claim_id(args: &str) -> Result<String> {
     let mut map = object(args)?;
-    map.entry("claimId")
-        .or_insert_with(|| Uuid::new_v4().to_string().into());
+    map.entry("claimId").or_insert_with(|| Uuid::new_v4().to_string().into());
     Ok(Value::Object(map).to_string())
 }
 
 fn statement(link: &Link, args: &str) -> Result<String> {
     let statement = enqueue::many(args)?;
-    let sql = format!(
-        "select {}($1::text::jsonb)",
-        link.store().schema().object("enqueue")
-    );
+    let sql = format!("select {}($1::text::jsonb)", link.store().schema().object("enqueue"));
     Ok(json!({"sql": sql, "params": [statement.text], "ids": statement.ids}).to_string())
 }
 
 /// One look at the outcome of a job.
 fn look(link: &mut Link, call: &mut Call) -> Result<Outcome> {
     let map = object(&call.args)?;
-    if let Some(unknown) = map
-        .keys()
-        .find(|key| !["id", "timeoutMs"].contains(&key.as_str()))
-    {
+    if let Some(unknown) = map.keys().find(|key| !["id", "timeoutMs"].contains(&key.as_str())) {
         let unknown: String = unknown.chars().take(100).collect();
-        return Err(Error::argument(
-            &unknown,
-            format!("unknown option {unknown}"),
-        ));
+        return Err(Error::argument(&unknown, format!("unknown option {unknown}")));
     }
     let timeout = match map.get("timeoutMs") {
         Some(value) => {
@@ -249,22 +230,15 @@ fn look(link: &mut Link, call: &mut Call) -> Result<Outcome> {
     match ask(link, "rpc_outcome", &args, || false) {
         Ok(answer) if answer == "null" => {}
         Ok(answer) => return Ok(Outcome::Answer(answer)),
-        Err(error)
-            if error.kind() == Kind::ConnectionLost
-                && link.store().reached()
-                && !left.is_zero() =>
-        {
+        Err(error) if error.kind() == Kind::ConnectionLost && link.store().reached() && !left.is_zero() => {
             return Ok(Outcome::AskAgain(LAST_LOOK.min(left)));
         }
         Err(error) => return Err(error),
     }
     if left.is_zero() {
         let ms = timeout.as_millis() as u64;
-        return Err(Error::new(
-            Kind::WaitTimeout,
-            format!("the job had not ended after {ms} ms; it is untouched"),
-        )
-        .with("timeoutMs", ms));
+        return Err(Error::new(Kind::WaitTimeout, format!("the job had not ended after {ms} ms; it is untouched"))
+            .with("timeoutMs", ms));
     }
     call.pause = (call.pause * 3 / 2).clamp(FIRST_LOOK, LAST_LOOK);
     Ok(Outcome::AskAgain(call.pause.min(left)))
@@ -272,9 +246,8 @@ fn look(link: &mut Link, call: &mut Call) -> Result<Outcome> {
 
 fn migrated(link: &mut Link, wanted: &dyn Fn() -> bool) -> Result<String> {
     let store = link.store().clone();
-    let migrated = link.run(wanted, |connection| {
-        migrate::migrate(connection, store.schema(), store.statement_timeout())
-    })?;
+    let migrated =
+        link.run(wanted, |connection| migrate::migrate(connection, store.schema(), store.statement_timeout()))?;
     Ok(json!({"version": migrated.version, "applied": migrated.applied}).to_string())
 }
 
@@ -284,10 +257,7 @@ mod tests {
 
     #[test]
     fn verbs_are_found_by_name() {
-        assert_eq!(
-            Verb::parse("workers.list").unwrap(),
-            Verb::Function("rpc_workers_list")
-        );
+        assert_eq!(Verb::parse("workers.list").unwrap(), Verb::Function("rpc_workers_list"));
         assert_eq!(Verb::parse("enqueue").unwrap(), Verb::Enqueue);
         assert_eq!(Verb::parse("drop").unwrap_err().code(), "invalid_argument");
     }
@@ -312,8 +282,7 @@ mod tests {
 
     #[test]
     fn a_claim_keeps_the_id_it_was_given() {
-        let given: Value =
-            serde_json::from_str(&with_claim_id(r#"{"claimId":"x"}"#).unwrap()).unwrap();
+        let given: Value = serde_json::from_str(&with_claim_id(r#"{"claimId":"x"}"#).unwrap()).unwrap();
         assert_eq!(given["claimId"], "x");
         let made: Value = serde_json::from_str(&with_claim_id("{}").unwrap()).unwrap();
         assert_eq!(made["claimId"].as_str().unwrap().len(), 36);
