@@ -90,19 +90,30 @@ func walk(err error, visit func(error) bool) {
 		if !visit(err) {
 			return false
 		}
-		switch wrapper := err.(type) {
-		case interface{ Unwrap() error }:
-			return follow(wrapper.Unwrap(), depth+1)
-		case interface{ Unwrap() []error }:
-			for _, branch := range wrapper.Unwrap() {
-				if !follow(branch, depth+1) {
-					return false
-				}
+		for _, branch := range causes(err) {
+			if !follow(branch, depth+1) {
+				return false
 			}
 		}
 		return true
 	}
 	follow(err, 1)
+}
+
+// causes are what err unwraps to. A method of the user's that panics, on a nil pointer for example, has none.
+func causes(err error) (branches []error) {
+	defer func() {
+		if recover() != nil {
+			branches = nil
+		}
+	}()
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		return []error{wrapper.Unwrap()}
+	case interface{ Unwrap() []error }:
+		return wrapper.Unwrap()
+	}
+	return nil
 }
 
 // findDecision is what the outermost NonRetryableError or RetryableError on the chain says, nil when there is none.
