@@ -70,7 +70,7 @@ begin
         where r.lane_id = l.lane_id and r.state = 'r' and r.seq >= l.hint and (r.deadline is null or r.deadline > at)
         order by r.lane_id, r.seq
         limit l.quota
-        for update skip locked) y
+        for no key update skip locked) y
       limit p_max_jobs - cardinality(picks)
     ) x
     union all
@@ -160,7 +160,7 @@ begin
         and (not probing or other = 1 or r.job_id is distinct from c.last_failed_job)
       order by r.lane_id, r.seq
       limit room
-      for update skip locked) x;
+      for no key update skip locked) x;
     exit when rows is not null;
   end loop;
   if rows is null then

@@ -78,7 +78,7 @@ $$;
 
 create or replace function job_keys() returns text[] language sql immutable parallel safe as $$
   select array['id', 'type', 'payload', 'queue', 'version', 'priority', 'runAt', 'delayMs', 'deadline', 'deadlineMs',
-    'timeoutMs', 'maxAttempts', 'retryPolicy', 'tags', 'idempotencyKey', 'endpoint', 'after', 'synthetic']
+    'timeoutMs', 'maxAttempts', 'retryPolicy', 'tags', 'idempotencyKey', 'endpoint', 'after', 'synthetic', 'runId']
 $$;
 
 -- Refuses the first fault of one job by name. `path` is '' or 'jobs[3].'.
@@ -141,7 +141,15 @@ begin
     perform refuse('invalid_argument', path || 'synthetic must be true or false', jsonb_build_object('field', path || 'synthetic'));
   end if;
   if e ? 'after' then
-    perform refuse('invalid_argument', path || 'after is not available in this version', jsonb_build_object('field', path || 'after'));
+    k := e->'after';
+    if jsonb_typeof(k) <> 'object' or k - array['jobId', 'on'] <> '{}' or not coalesce(k->>'on' in ('succeeded', 'failed'), false)
+       or not coalesce(k->>'jobId' ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$', false) then
+      perform refuse('invalid_argument', path || 'after must be an object with jobId and on: succeeded or failed',
+        jsonb_build_object('field', path || 'after'));
+    end if;
+  end if;
+  if e ? 'runId' and not coalesce(e->>'runId' ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$', false) then
+    perform refuse('invalid_argument', path || 'runId must be a UUID', jsonb_build_object('field', path || 'runId'));
   end if;
   if e ? 'id' and not coalesce(e->>'id' ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$', false) then
     perform refuse('invalid_argument', path || 'id must be a UUID', jsonb_build_object('field', path || 'id'));
@@ -230,6 +238,34 @@ begin
   where s.until > clock_now() and s.queues && p_queues and s.types && p_types;
 end $$;
 
+-- What a batch refers to must be there: predecessors among the jobs or in the batch, runs that are open.
+create or replace function check_links(jobs jsonb, ids uuid[], single boolean) returns void
+language plpgsql set search_path from current as $$
+declare
+  given record;
+  held run;
+  path text;
+begin
+  for given in
+    select x.n, (x.e->'after'->>'jobId')::uuid as after_id, (x.e->>'runId')::uuid as run_id, (x.e->>'id')::uuid as id
+    from jsonb_array_elements(jobs) with ordinality x (e, n) where x.e ?| array['after', 'runId'] order by x.n
+  loop
+    path := case when single then '' else format('jobs[%s].', given.n - 1) end;
+    if given.after_id is not null and (given.after_id = given.id
+        or given.after_id <> all (ids[1:given.n::int - 1]) and not exists (select from job j where j.id = given.after_id)) then
+      perform refuse('not_found', format('%safter.jobId: there is no job %s before this one', path, given.after_id), jsonb_build_object('field', path || 'after.jobId'));
+    end if;
+    if given.run_id is not null and not exists (select from job j where j.id = given.id) then
+      select * into held from run r where r.id = given.run_id for key share;
+      if not found then
+        perform refuse('not_found', format('there is no run %s', given.run_id), jsonb_build_object('field', path || 'runId'));
+      elsif held.finished_at is not null then
+        perform refuse('wrong_state', format('run %s is finished: it takes no new jobs', given.run_id), jsonb_build_object('field', path || 'runId'));
+      end if;
+    end if;
+  end loop;
+end $$;
+
 -- jobs: one object or an array of `{"id"?, "type", "payload"?, options…}`.
 -- Returns `[{"id", "replayed"}]` in the order given.
 create or replace function enqueue(jobs jsonb) returns text
@@ -244,6 +280,7 @@ declare
   unusual boolean;
   lacks_id boolean;
   with_keys boolean;
+  linked boolean;
   fault record;
   ids uuid[];
   given record;
@@ -285,7 +322,7 @@ begin
     perform check_job(fault.e, case when single then '' else format('jobs[%s].', fault.n - 1) end, max_bytes);
   end loop;
 
-  select bool_or(not x.e ? 'id'), bool_or(x.e ? 'idempotencyKey') into lacks_id, with_keys from jsonb_array_elements(jobs) x (e);
+  select bool_or(not x.e ? 'id'), bool_or(x.e ? 'idempotencyKey'), bool_or(x.e ?| array['after', 'runId']) into lacks_id, with_keys, linked from jsonb_array_elements(jobs) x (e);
   if lacks_id then
     select jsonb_agg(case when x.e ? 'id' then x.e else x.e || jsonb_build_object('id', uuid7()) end order by x.n)
     into jobs from jsonb_array_elements(jobs) with ordinality x (e, n);
@@ -293,6 +330,10 @@ begin
   select array_agg((x.e->>'id')::uuid order by x.n) into ids from jsonb_array_elements(jobs) with ordinality x (e, n);
   if total > 1 and (select count(distinct u) from unnest(ids) u) < total then
     perform refuse('invalid_argument', 'two jobs have the same id', '{"field":"id"}');
+  end if;
+
+  if linked then
+    perform check_links(jobs, ids, single);
   end if;
 
   -- Ids that are there already: a call that is sent again after a lost reply.
@@ -340,6 +381,7 @@ begin
         when x.e ? 'deadline' then to_time(x.e->'deadline')
       end as deadline,
       case when x.e ? 'timeoutMs' then (x.e->>'timeoutMs')::numeric::bigint end as timeout_ms,
+      (x.e->'after'->>'jobId')::uuid as after_id,
       case
         when x.e ? 'retryPolicy' then normalize_policy(x.e->'retryPolicy')
         when x.e ? 'endpoint' then (select g.policy from gate g where g.kind = 'e' and g.name = x.e->>'endpoint')
@@ -357,27 +399,35 @@ begin
     order by x.n
   ),
   defined as (
-    insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, synthetic, tags, run_at, deadline, timeout_ms, effect_key)
+    insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, synthetic, tags, run_at, deadline, timeout_ms, effect_key,
+      after_id, after_on, run_id)
     -- The policy is resolved once: the call's own, else the endpoint's. The count apart: the call's own, else the
     -- selected policy's. A synthetic test is one attempt whatever they say.
     select i.id, i.lane_id, at,
       case when i.e->'synthetic' = 'true' then 1 else coalesce((i.e->>'maxAttempts')::numeric, (i.policy->>'maxAttempts')::numeric, 25) end::int2,
       (i.e->'payload')::text, i.policy, coalesce((i.e->>'synthetic')::boolean, false),
       case when i.e ? 'tags' then array(select jsonb_array_elements_text(i.e->'tags')) end,
-      i.run_at, i.deadline, i.timeout_ms, i.e->'idempotencyKey'->>'key'
+      i.run_at, i.deadline, i.timeout_ms, i.e->'idempotencyKey'->>'key',
+      i.after_id, left(i.e->'after'->>'on', 1)::"char", (i.e->>'runId')::uuid
     from item i
   ),
   started as (
-    insert into runtime (job_id, lane_id, seq, state, wake_at, timeout_ms, deadline)
+    insert into runtime (job_id, lane_id, seq, state, wake_at, timeout_ms, deadline, after_id)
     select i.id, i.lane_id, nextval('position'),
-      case when i.run_at > at then 's' else 'r' end,
-      case when i.run_at > at then i.run_at end,
-      i.timeout_ms, i.deadline
+      case when i.after_id is not null then 'b' when i.run_at > at then 's' else 'r' end,
+      case when i.after_id is null and i.run_at > at then i.run_at end,
+      i.timeout_ms, i.deadline, i.after_id
     from item i
   )
   select array_agg(distinct i.queue), array_agg(distinct i.type) into wake_queues, wake_types
-  from item i where i.run_at is null or i.run_at <= at;
+  from item i where i.after_id is null and (i.run_at is null or i.run_at <= at);
 
+  if linked then
+    -- A predecessor that has ended decides at once.
+    perform resolve_followers(o.job_id, o.state, at)
+    from (select distinct (x.e->'after'->>'jobId')::uuid as id from jsonb_array_elements(jobs) x (e) where x.e ? 'after') p
+    join outcome o on o.job_id = p.id;
+  end if;
   if wake_queues is not null and exists (select from sleeper) then
     perform wake_sleepers(wake_queues, wake_types);
   end if;

@@ -23,6 +23,7 @@ declare
   i int;
   -- Successes matter to a circuit only while some circuit is not closed or has failures to forget.
   watched boolean := exists (select from circuit c where c.state <> 'c' or c.failures > 0);
+  linked boolean := exists (select from runtime w where w.state = 'b');
   ended_rows runtime[];
   effects jsonb := '[]';
 begin
@@ -57,7 +58,10 @@ begin
       (e.row).ready_at, at, nullif(e.result::jsonb::text, 'null')
     from ended e
   )
-  select count(*), array_agg(e.row) filter (where watched) into settled, ended_rows from ended e;
+  select count(*), array_agg(e.row) filter (where watched or linked) into settled, ended_rows from ended e;
+  if linked and settled > 0 then
+    perform resolve_followers(x.job_id, 's', at) from unnest(ended_rows) x order by x.job_id;
+  end if;
   if watched and settled > 0 then
     select effects || coalesce(jsonb_agg(circuit_effect(x, 'success', at, true)), '[]') into effects from unnest(ended_rows) x;
   end if;
@@ -84,6 +88,9 @@ begin
   delete from runtime w where w.job_id = r.job_id;
   insert into outcome (job_id, lane_id, state, attempt, claim_id, claim_no, worker_id, claimed_at, ready_at, finished_at, uncertain, reason, detail)
   values (r.job_id, r.lane_id, state, r.attempt, r.claim_id, r.claim_no, r.worker_id, r.claimed_at, r.ready_at, at, uncertain, reason, detail);
+  if exists (select from runtime w where w.after_id = r.job_id and w.state = 'b') then
+    perform resolve_followers(r.job_id, state, at);
+  end if;
 end $$;
 
 -- The wait before the next attempt: explicit delay, the worker's override, the persisted policy, the compatibility

@@ -34,6 +34,7 @@ begin
   delete from attempt a where a.job_id = any (ids);
   delete from outcome o where o.job_id = any (ids);
   delete from job j where j.id = any (ids);
+  delete from run r where r.finished_at < other_before and not exists (select from job j where j.run_id = r.id);
   delete from retention_pass;
   return cardinality(ids);
 end $$;

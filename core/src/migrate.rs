@@ -6,6 +6,9 @@
 //! number of processes may start on an empty database, and a killed one leaves nothing behind.
 //! `Client` calls this for the verb `migrate`; nothing else ever sends DDL.
 
+#[cfg(test)]
+mod tests;
+
 use crate::error::{Error, Kind, Result};
 use crate::store::{Connection, Schema, Type};
 use sha2::{Digest, Sha256};
@@ -38,6 +41,7 @@ const MIGRATIONS: &[Migration] = &[Migration {
         "schema/evidence.sql",
         "schema/worker.sql",
         "schema/gate.sql",
+        "schema/run.sql",
         "schema/guard.sql",
     ],
 }];
@@ -53,6 +57,7 @@ const FUNCTIONS: &[File] = files![
     "gate.sql",
     "circuit.sql",
     "enqueue.sql",
+    "run.sql",
     "claim.sql",
     "report.sql",
     "recover.sql",
@@ -68,10 +73,7 @@ const FUNCTIONS: &[File] = files![
     "roles.sql",
 ];
 
-const SETTLE: File = (
-    "install/settle.sql",
-    include_str!("../sql/install/settle.sql"),
-);
+const SETTLE: File = ("install/settle.sql", include_str!("../sql/install/settle.sql"));
 
 /// The version this library needs.
 pub const LATEST: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
@@ -91,11 +93,7 @@ pub struct Migrated {
 /// Brings the schema to [`LATEST`], creating it if it does not exist.
 pub fn migrate(connection: &mut Connection, schema: &Schema, limit: Duration) -> Result<Migrated> {
     connection.set_limit(Some(PATIENCE.max(limit)));
-    let outcome = Plan {
-        migrations: MIGRATIONS,
-        functions: FUNCTIONS,
-    }
-    .run(connection, schema);
+    let outcome = Plan { migrations: MIGRATIONS, functions: FUNCTIONS }.run(connection, schema);
     connection.set_limit(Some(limit));
     outcome
 }
@@ -122,19 +120,13 @@ impl Plan<'_> {
     }
 
     fn apply(&self, connection: &mut Connection, schema: &Schema) -> Result<Migrated> {
-        let latest = self
-            .migrations
-            .last()
-            .map_or(0, |migration| migration.version);
+        let latest = self.migrations.last().map_or(0, |migration| migration.version);
         // The role's own limits are meant for ordinary statements; waiting for the lock is not one.
         connection.batch(
             "set local statement_timeout = 0; set local lock_timeout = 0; \
              set local idle_in_transaction_session_timeout = 0; set local client_min_messages = warning",
         )?;
-        connection.query(
-            "select pg_advisory_xact_lock($1)",
-            &[(&lock_key(schema), Type::INT8)],
-        )?;
+        connection.query("select pg_advisory_xact_lock($1)", &[(&lock_key(schema), Type::INT8)])?;
         let version = match self.namespace_exists(connection, schema)? {
             true => schema.version(connection)?,
             false => {
@@ -146,19 +138,17 @@ impl Plan<'_> {
         if let Some(newer) = version.filter(|version| *version > latest) {
             return Err(Error::new(
                 Kind::SchemaTooNew,
-                format!("the schema {} has version {newer}, this library knows {latest}: update the library", schema.name()),
+                format!(
+                    "the schema {} has version {newer}, this library knows {latest}: update the library",
+                    schema.name()
+                ),
             )
             .with("version", newer)
             .with("expected", latest));
         }
         let fingerprint = fingerprint(self.functions);
-        if version == Some(latest)
-            && self.installed_functions(connection, schema)?.as_deref() == Some(&fingerprint)
-        {
-            return Ok(Migrated {
-                version: latest,
-                applied: Vec::new(),
-            });
+        if version == Some(latest) && self.installed_functions(connection, schema)?.as_deref() == Some(&fingerprint) {
+            return Ok(Migrated { version: latest, applied: Vec::new() });
         }
         if version.is_none() {
             refuse_inhabited(connection, schema)?;
@@ -169,47 +159,30 @@ impl Plan<'_> {
             schema.quoted()
         ))?;
         let mut applied = Vec::new();
-        for migration in self
-            .migrations
-            .iter()
-            .filter(|m| version.is_none_or(|version| m.version > version))
-        {
+        for migration in self.migrations.iter().filter(|m| version.is_none_or(|version| m.version > version)) {
             for file in migration.files {
                 run_file(connection, file)?;
             }
-            connection.execute(
-                "insert into schema_version (version) values ($1)",
-                &[(&migration.version, Type::INT4)],
-            )?;
+            connection
+                .execute("insert into schema_version (version) values ($1)", &[(&migration.version, Type::INT4)])?;
             applied.push(migration.version);
         }
         for file in self.functions {
             run_file(connection, file)?;
         }
         run_file(connection, &SETTLE)?;
-        connection.batch(&format!(
-            "comment on table schema_version is 'functions {fingerprint}'"
-        ))?;
-        Ok(Migrated {
-            version: latest,
-            applied,
-        })
+        connection.batch(&format!("comment on table schema_version is 'functions {fingerprint}'"))?;
+        Ok(Migrated { version: latest, applied })
     }
 
     fn namespace_exists(&self, connection: &mut Connection, schema: &Schema) -> Result<bool> {
-        let found = connection.query(
-            "select from pg_catalog.pg_namespace where nspname = $1",
-            &[(&schema.name(), Type::NAME)],
-        )?;
+        let found = connection
+            .query("select from pg_catalog.pg_namespace where nspname = $1", &[(&schema.name(), Type::NAME)])?;
         Ok(!found.is_empty())
     }
 
     /// The fingerprint of the function files that were run last.
-    fn installed_functions(
-        &self,
-        connection: &mut Connection,
-        schema: &Schema,
-    ) -> Result<Option<String>> {
+    fn installed_functions(&self, connection: &mut Connection, schema: &Schema) -> Result<Option<String>> {
         let comment = connection.query_text(
             "select obj_description(to_regclass($1), 'pg_class')",
             &[(&schema.object("schema_version"), Type::TEXT)],
@@ -232,19 +205,14 @@ fn refuse_inhabited(connection: &mut Connection, schema: &Schema) -> Result<()> 
         true => Ok(()),
         false => Err(Error::new(
             Kind::WrongState,
-            format!(
-                "the schema {} holds objects of somebody else; the queue needs a schema of its own",
-                schema.name()
-            ),
+            format!("the schema {} holds objects of somebody else; the queue needs a schema of its own", schema.name()),
         )
         .with("schema", schema.name())),
     }
 }
 
 fn run_file(connection: &mut Connection, (path, text): &File) -> Result<()> {
-    connection
-        .batch(text)
-        .map_err(|error| error.with("file", *path))
+    connection.batch(text).map_err(|error| error.with("file", *path))
 }
 
 /// One lock per schema and database.
@@ -263,67 +231,5 @@ fn fingerprint(files: &[File]) -> String {
         hash.update(text);
         hash.update([0]);
     }
-    hash.finalize()
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-    use std::path::Path;
-
-    #[test]
-    fn versions_ascend_without_gaps() {
-        for (i, migration) in MIGRATIONS.iter().enumerate() {
-            assert_eq!(migration.version as usize, i + 1);
-        }
-    }
-
-    #[test]
-    fn every_file_of_core_sql_is_installed_and_names_no_schema() {
-        fn collect(folder: &Path, root: &Path, into: &mut BTreeSet<String>) {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    collect(&path, root, into);
-                } else if path.extension().is_some_and(|extension| extension == "sql") {
-                    into.insert(
-                        path.strip_prefix(root)
-                            .unwrap()
-                            .to_str()
-                            .unwrap()
-                            .to_owned(),
-                    );
-                }
-            }
-        }
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
-        let mut present = BTreeSet::new();
-        collect(&root, &root, &mut present);
-        let listed: Vec<&File> = MIGRATIONS
-            .iter()
-            .flat_map(|m| m.files)
-            .chain(FUNCTIONS)
-            .chain([&SETTLE])
-            .collect();
-        let names: BTreeSet<String> = listed.iter().map(|(path, _)| (*path).to_owned()).collect();
-        assert_eq!(present, names);
-        for (path, text) in listed {
-            assert!(
-                !text.contains("drayhorse."),
-                "{path} names the schema; it must work in any"
-            );
-        }
-    }
-
-    #[test]
-    fn each_schema_has_its_own_lock() {
-        let key = |name| lock_key(&Schema::new(name).unwrap());
-        assert_ne!(key("a"), key("b"));
-        assert_eq!(key("a"), key("a"));
-    }
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -18,3 +18,4 @@ end $$;
 create trigger immutable before update or delete or truncate on job for each statement execute function refuse_change();
 create trigger immutable before update or delete or truncate on outcome for each statement execute function refuse_change();
 create trigger immutable before update or delete or truncate on attempt for each statement execute function refuse_change();
+

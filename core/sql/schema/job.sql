@@ -42,6 +42,8 @@ create table runtime (
   attempt int2 not null default 0,
   claim_no int2,
   state "char" not null check (state in ('b', 's', 'r', 'a')),
+  -- Blocked: the job it waits for.
+  after_id uuid,
   -- Some attempt may have had its effect although it did not end as a success.
   uncertain boolean not null default false,
   checkpoints boolean not null default false,
