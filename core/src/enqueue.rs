@@ -21,7 +21,7 @@ const MAX_JOBS: usize = 10_000;
 /// seven times its text.
 const MAX_TEXT_BYTES: usize = 32 << 20;
 /// What `options` may hold. SQL knows the same names and `id`, `type` and `payload`.
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 16] = [
     "queue",
     "version",
     "priority",
@@ -37,6 +37,7 @@ const OPTIONS: [&str; 15] = [
     "endpoint",
     "after",
     "synthetic",
+    "runId",
 ];
 
 /// What is sent: `select enqueue($1::text::jsonb)` with `text`.

@@ -72,8 +72,10 @@ pub(super) fn check(fields: &Fields, path: &str) -> Result<()> {
             format!("{field} must be true or false"),
         ));
     }
-    if let Some((raw, field)) = given("after") {
-        storable(raw, &field)?;
+    for key in ["after", "runId"] {
+        if let Some((raw, field)) = given(key) {
+            storable(raw, &field)?;
+        }
     }
     if let Some((raw, field)) = given("payload") {
         json::scan(raw, &field, MAX_VALUE_BYTES)?;

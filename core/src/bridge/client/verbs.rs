@@ -21,6 +21,10 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("cancel", "rpc_cancel"),
     ("redrive", "rpc_redrive"),
     ("redrivePreview", "rpc_redrive_preview"),
+    ("replay", "rpc_replay"),
+    ("replayPreview", "rpc_replay_preview"),
+    ("finishRun", "rpc_finish_run"),
+    ("getRun", "rpc_get_run"),
     ("previewPolicy", "rpc_preview_policy"),
     ("release", "rpc_release"),
     ("heartbeat", "rpc_heartbeat"),
@@ -51,6 +55,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
 pub enum Verb {
     /// One function of the schema.
     Function(&'static str),
+    StartRun,
     Claim,
     Complete,
     Fail,
@@ -87,6 +92,7 @@ impl Verb {
             return Ok(Verb::Function(function));
         }
         match name {
+            "startRun" => Ok(Verb::StartRun),
             "claim" => Ok(Verb::Claim),
             "complete" => Ok(Verb::Complete),
             "fail" => Ok(Verb::Fail),
@@ -126,7 +132,8 @@ impl Verb {
             Verb::ErrorTable | Verb::HttpDecision => self.run_locally(&call.args)?,
             Verb::EnqueueStatement => statement(link, &call.args)?,
             Verb::Function(function) => ask(link, function, checked(&call.args)?, wanted)?,
-            Verb::Claim => ask(link, "rpc_claim", &with_claim_id(&call.args)?, wanted)?,
+            Verb::StartRun => ask(link, "rpc_start_run", &with_id(&call.args, "id", Uuid::now_v7)?, wanted)?,
+            Verb::Claim => ask(link, "rpc_claim", &with_id(&call.args, "claimId", Uuid::new_v4)?, wanted)?,
             Verb::Complete => report::complete(link, &call.args, wanted)?,
             Verb::Fail => report::fail(link, &call.args, wanted)?,
             Verb::Enqueue => enqueued(&ask(link, "enqueue", call.prepare()?, wanted)?)?.swap_remove(0).get().to_owned(),
@@ -196,10 +203,10 @@ fn object(args: &str) -> Result<Map<String, Value>> {
     serde_json::from_str(checked(args)?).map_err(|_| Error::argument("args", "the arguments must be one JSON object"))
 }
 
-/// The arguments with an id for this claim: after a lost reply the same id gives the same rows again.
-fn with_claim_id(args: &str) -> Result<String> {
+/// The arguments with an id made before the first send, so that a call sent again after a lost reply does nothing new.
+fn with_id(args: &str, field: &str, make: fn() -> Uuid) -> Result<String> {
     let mut map = object(args)?;
-    map.entry("claimId").or_insert_with(|| Uuid::new_v4().to_string().into());
+    map.entry(field).or_insert_with(|| make().to_string().into());
     Ok(Value::Object(map).to_string())
 }
 
@@ -282,9 +289,9 @@ mod tests {
 
     #[test]
     fn a_claim_keeps_the_id_it_was_given() {
-        let given: Value = serde_json::from_str(&with_claim_id(r#"{"claimId":"x"}"#).unwrap()).unwrap();
+        let given: Value = serde_json::from_str(&with_id(r#"{"claimId":"x"}"#, "claimId", Uuid::new_v4).unwrap()).unwrap();
         assert_eq!(given["claimId"], "x");
-        let made: Value = serde_json::from_str(&with_claim_id("{}").unwrap()).unwrap();
+        let made: Value = serde_json::from_str(&with_id("{}", "claimId", Uuid::new_v4).unwrap()).unwrap();
         assert_eq!(made["claimId"].as_str().unwrap().len(), 36);
     }
 
