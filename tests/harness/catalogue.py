@@ -146,6 +146,15 @@ STEPS: tuple[Step, ...] = (
         timeout_s=1800,
     ),
     Step(
+        "snippets",
+        "code in the documentation",
+        ("snippets",),
+        _pytest("tests/snippets"),
+        ROOT,
+        (Need.VENV, Need.RUST, Need.NODE_MODULES, Need.TYPESCRIPT),
+        counts.pytest,
+    ),
+    Step(
         "packaging",
         "packages in empty environments",
         ("packaging",),
