@@ -195,6 +195,12 @@ impl Lanes {
         let mut rest = &ready[..];
         while let Some(first) = rest.first() {
             let band = rest.iter().take_while(|lane| lane.row.priority == first.row.priority).count();
+            // A lane can be asked once only. If the longest waiting one is below the top, the rest of its rows and what
+            // is below it wait for the next claim.
+            let below = rest.len() < ready.len();
+            if below && rest[..band].iter().any(|lane| longest == Some(lane.row.id)) {
+                break;
+            }
             let asked = band.min(most - chosen.len());
             let share = room.div_ceil(asked.min(room));
             for lane in &rest[..asked] {

@@ -17,7 +17,7 @@ const FIRST_POLL_MS: Millis = 100;
 const ANNOUNCE_MS: Millis = 60_000;
 /// Up to so many lanes the list of lanes is read again before every sleep.
 const FEW_LANES: usize = 100;
-/// A wake-up that finds nothing reads the list again, but not more often than this.
+/// A wake-up that finds nothing reads the list again, but not more often than this; longer lists less often.
 const LANES_AGAIN_MS: Millis = 20;
 
 /// What is to be done besides looking.
@@ -39,6 +39,7 @@ pub struct Look {
     step: Step,
     lanes_read_ms: Option<Millis>,
     lanes_good_for_ms: Millis,
+    lanes_again_ms: Millis,
     listening: bool,
     announced_until_ms: Option<Millis>,
     announce_at_ms: Millis,
@@ -60,6 +61,7 @@ impl Look {
             step: Step::Lanes,
             lanes_read_ms: None,
             lanes_good_for_ms: 0,
+            lanes_again_ms: LANES_AGAIN_MS,
             listening: false,
             announced_until_ms: None,
             announce_at_ms: 0,
@@ -140,29 +142,35 @@ impl Look {
             return;
         }
         let woken = std::mem::take(&mut self.woken);
-        if woken {
-            self.vain += 1;
-        }
         self.nothing(now, woken);
     }
 
     fn nothing(&mut self, now: Millis, woken: bool) {
         let lanes_age = self.lanes_read_ms.map_or(Millis::MAX, |at| now - at);
-        if lanes_age >= self.lanes_good_for_ms || (woken && lanes_age >= LANES_AGAIN_MS) {
+        if lanes_age >= self.lanes_good_for_ms || (woken && lanes_age >= self.lanes_again_ms) {
+            self.vain += u32::from(woken);
             self.at_ms = Millis::MAX;
             self.step = Step::Lanes;
             return;
         }
         self.step = Step::Wait;
+        if woken {
+            // The job may be the first of its lane: not forgotten, only a moment later.
+            self.woken = true;
+            self.full = true;
+            self.at_ms = now + self.lanes_again_ms - lanes_age;
+            return;
+        }
         if self.announced_until_ms.is_some() && self.vain > VAIN {
             // Others are faster, time and again: stop asking for notifications for a while.
             self.withdraw = true;
             self.announce_at_ms = now + (LINGER_MS << (self.vain - VAIN).min(5)).min(LINGER_MOST_MS);
         }
-        self.full = true;
         if self.announced_until_ms.is_some_and(|until| now < until) && !self.withdraw {
+            self.full = true;
             self.at_ms = now + self.poll_most_ms;
         } else if !self.listening {
+            self.full = true;
             self.at_ms = now + self.poll_ms;
             self.poll_ms = (self.poll_ms * 3 / 2).min(self.poll_most_ms);
         } else if now >= self.announce_at_ms {
@@ -182,6 +190,7 @@ impl Look {
     pub fn lanes_read(&mut self, now: Millis, count: usize, new: bool) {
         self.lanes_read_ms = Some(now);
         self.lanes_good_for_ms = 1_000 + (count as Millis / 3).min(4_000);
+        self.lanes_again_ms = LANES_AGAIN_MS + (count as Millis / 10).min(1_000);
         self.step = Step::Wait;
         if new {
             self.full = true;

@@ -150,14 +150,19 @@ impl Machine {
             also(self.wakeups.ping_at());
         }
         if self.pump.ready() && self.registered {
-            also(self.progress.due());
-            also(self.pump.not_before());
-            if running && self.room().0 > 0 {
-                also(self.look.at());
-            }
-            // What is held back has a gate, and no gate is passed ahead of a free slot.
-            if running && self.room().1 > 0 {
-                also(self.lanes.next_hold());
+            match self.pump.not_before() {
+                Some(until) => also(Some(until)),
+                None => {
+                    also(self.progress.due());
+                    let (room, gated_room) = if running { self.room() } else { (0, 0) };
+                    if room > 0 {
+                        also(self.look.at());
+                    }
+                    // What is held back has a gate, and no gate is passed ahead of a free slot.
+                    if gated_room > 0 {
+                        also(self.lanes.next_hold());
+                    }
+                }
             }
         }
         due
