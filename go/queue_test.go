@@ -343,8 +343,19 @@ func TestTheLowLevelLoop(t *testing.T) {
 	if outcome := wait(t, queue, ok); settled.State != drayhorse.Succeeded || string(outcome.Result) != `{"rows": 3}` {
 		t.Errorf("%+v, %+v", settled, outcome)
 	}
-	_, err = queue.Complete(ctx, claims[0], "x\x00")
+	again := must[drayhorse.Settled](t)(queue.Complete(ctx, claims[0], map[string]int{"rows": 3}))
+	if again.State != drayhorse.Succeeded {
+		t.Errorf("the same report again: %+v", again)
+	}
+	_, err = queue.Complete(ctx, claims[0], func() {})
 	expectCode(t, err, drayhorse.ErrPayloadInvalid)
+
+	unstorable := enqueue(t, queue, "a", nil)
+	claims = must[[]drayhorse.Claim](t)(queue.Claim(ctx, drayhorse.ClaimOptions{Handlers: handlers}))
+	settled = must[drayhorse.Settled](t)(queue.Complete(ctx, claims[0], "x\x00"))
+	if outcome := wait(t, queue, unstorable); settled.State != drayhorse.Failed || settled.Reason != "output" || !outcome.Uncertain {
+		t.Errorf("%+v, %+v", settled, outcome)
+	}
 }
 
 func TestRedrive(t *testing.T) {
