@@ -21,6 +21,7 @@ const NAMES: [&str; 13] = [
 ];
 
 fn life_cycle(variable: &str) {
+    let role = format!("names_reader_{}", std::process::id());
     for name in NAMES {
         assert!(name.len() <= 63, "{name}");
         let mut database = Database::named(variable, name);
@@ -42,9 +43,10 @@ fn life_cycle(variable: &str) {
         assert_eq!((&outcome["state"], &outcome["result"]), (&json!("succeeded"), &json!(name)), "{name}");
         assert_eq!(call(&client, "list", json!({"filter": {"queue": name}}))["jobs"].as_array().map(Vec::len), Some(1));
         call(&client, "advanceClock", json!({"ms": 1}));
-        database.sql("do $$ begin if not exists (select from pg_roles where rolname = 'names_reader') then create role names_reader; end if; exception when duplicate_object or unique_violation then null; end $$");
-        call(&client, "grant", json!({"role": "names_reader", "access": "reader"}));
-        call(&client, "revoke", json!({"role": "names_reader", "access": "reader"}));
+        database.sql(&format!("create role {role}"));
+        call(&client, "grant", json!({"role": role, "access": "reader"}));
+        call(&client, "revoke", json!({"role": role, "access": "reader"}));
+        database.sql(&format!("drop role {role}"));
         client.close();
     }
 }
