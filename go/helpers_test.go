@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,11 +75,22 @@ func connect(t testing.TB, schema string, options ...drayhorse.Option) *drayhors
 // newQueue is a migrated queue in a schema of its own.
 func newQueue(t testing.TB, options ...drayhorse.Option) *drayhorse.Queue {
 	t.Helper()
-	queue := connect(t, newSchema(t), options...)
+	schema := newSchema(t)
+	queue := connect(t, schema, options...)
+	schemaNames.Store(queue, schema)
 	if err := queue.Migrate(testContext(t)); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
 	return queue
+}
+
+var schemaNames sync.Map
+
+// schemaOf is the schema of a newQueue.
+func schemaOf(t testing.TB, queue *drayhorse.Queue) string {
+	t.Helper()
+	schema, _ := schemaNames.Load(queue)
+	return schema.(string)
 }
 
 func must[T any](t testing.TB) func(value T, err error) T {
