@@ -9,7 +9,7 @@ as $$ select claim::text || '/' || number::text $$;
 -- What a handler is told beyond the usual; null in the usual case.
 create or replace function claim_extra(j job, r runtime) returns text language sql stable parallel safe as $$
   select case when j.tags is null and j.max_attempts = 25 and j.deadline is null and j.effect_key is null
-      and j.run_id is null and not j.synthetic and not r.checkpoints then null
+      and j.run_id is null and not j.synthetic and not j.contracted and not r.checkpoints then null
     else jsonb_strip_nulls(jsonb_build_object(
       'tags', to_jsonb(j.tags),
       'maxAttempts', nullif(j.max_attempts, 25),
@@ -17,6 +17,7 @@ create or replace function claim_extra(j job, r runtime) returns text language s
       'idempotencyKey', j.effect_key,
       'runId', j.run_id,
       'synthetic', nullif(j.synthetic, false),
+      'contract', nullif(j.contracted, false),
       'checkpoints', nullif(r.checkpoints, false)))::text end
 $$;
 

@@ -266,8 +266,9 @@ begin
   end loop;
 end $$;
 
--- jobs: one object or an array of `{"id"?, "type", "payload"?, options…}`.
--- Returns `[{"id", "replayed"}]` in the order given.
+-- jobs: one object or an array of `{"id"?, "type", "payload"?, options…}`; or `{"jobs": …, "contracts": n}` from a
+-- client that validated payloads against version n of the published contracts.
+-- Returns `[{"id", "replayed"}]` in the order given, or `{"contractStale": n}` and nothing is written.
 create or replace function enqueue(jobs jsonb) returns text
 language plpgsql security definer set search_path from current
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
@@ -275,7 +276,10 @@ as $$
 declare
   at timestamptz := clock_now();
   max_bytes int;
-  single boolean := jsonb_typeof(jobs) = 'object';
+  validated_against int;
+  contracts_version int;
+  has_contracts boolean;
+  single boolean;
   total int;
   unusual boolean;
   lacks_id boolean;
@@ -289,6 +293,12 @@ declare
   wake_queues text[];
   wake_types text[];
 begin
+  if jsonb_typeof(jobs) = 'object' and jobs ? 'jobs' then
+    perform check_keys(jobs, array['jobs', 'contracts'], '');
+    validated_against := arg_integer(jobs, 'contracts', 0, 2147483647, null)::int;
+    jobs := jobs->'jobs';
+  end if;
+  single := jsonb_typeof(jobs) = 'object';
   if single then
     jobs := jsonb_build_array(jobs);
   elsif jsonb_typeof(jobs) is distinct from 'array' then
@@ -301,7 +311,12 @@ begin
   if total > 10000 then
     perform refuse('invalid_argument', 'jobs must be at most 10000 in one statement', '{"field":"jobs","limit":10000}');
   end if;
-  select s.max_payload_bytes into max_bytes from settings s;
+  select s.max_payload_bytes, s.contracts_version into max_bytes, contracts_version from settings s;
+  has_contracts := contracts_version > 0;
+  if validated_against <> contracts_version then
+    -- An answer and no error, which would end the caller's transaction.
+    return jsonb_build_object('contractStale', contracts_version)::text;
+  end if;
 
   for fault in
     select x.e, x.n from jsonb_array_elements(jobs) with ordinality x (e, n)
@@ -366,12 +381,8 @@ begin
 
   with item as materialized (
     select
-      (x.e->>'id')::uuid as id,
-      x.e,
-      x.e->>'type' as type,
-      coalesce(x.e->>'queue', 'default') as queue,
-      coalesce(known.id, intern_lane(coalesce(x.e->>'queue', 'default'), x.e->>'type', coalesce(x.e->>'version', '1'),
-        x.e->>'endpoint', coalesce((x.e->>'priority')::numeric, 0)::int2, coalesce((x.e->>'synthetic')::boolean, false))) as lane_id,
+      (x.e->>'id')::uuid as id, x.e, g.type, g.queue, g.synthetic,
+      coalesce(known.id, intern_lane(g.queue, g.type, g.version, g.endpoint, g.priority, g.synthetic)) as lane_id,
       case
         when x.e ? 'delayMs' then at + ms((x.e->>'delayMs')::numeric::bigint)
         when x.e ? 'runAt' then to_time(x.e->'runAt')
@@ -380,32 +391,38 @@ begin
         when x.e ? 'deadlineMs' then at + ms((x.e->>'deadlineMs')::numeric::bigint)
         when x.e ? 'deadline' then to_time(x.e->'deadline')
       end as deadline,
-      case when x.e ? 'timeoutMs' then (x.e->>'timeoutMs')::numeric::bigint end as timeout_ms,
+      coalesce((x.e->>'timeoutMs')::numeric::bigint, c.timeout_ms) as timeout_ms,
       (x.e->'after'->>'jobId')::uuid as after_id,
+      -- Resolved once: the call's own, else the contract's, else the endpoint's.
       case
         when x.e ? 'retryPolicy' then normalize_policy(x.e->'retryPolicy')
-        when x.e ? 'endpoint' then (select g.policy from gate g where g.kind = 'e' and g.name = x.e->>'endpoint')
-      end as policy
+        when c.retry_policy is not null then c.retry_policy
+        when g.endpoint is not null then (select e.policy from gate e where e.kind = 'e' and e.name = g.endpoint)
+      end as policy,
+      c.max_attempts as contract_attempts,
+      c.type is not null as contracted
     from jsonb_array_elements(jobs) with ordinality x (e, n)
+    left join contract c on has_contracts and c.type = x.e->>'type' and c.version = coalesce(x.e->>'version', '1')
+    cross join lateral (
+      select coalesce(x.e->>'queue', 'default') as queue, x.e->>'type' as type, coalesce(x.e->>'version', '1') as version,
+        coalesce(x.e->>'endpoint', c.endpoint) as endpoint, coalesce((x.e->>'priority')::numeric, 0)::int2 as priority,
+        coalesce((x.e->>'synthetic')::boolean, false) as synthetic) g
     left join lateral (
       select l.id from lane l
-      where l.id = lane_hash(coalesce(x.e->>'queue', 'default'), x.e->>'type', coalesce(x.e->>'version', '1'),
-          x.e->>'endpoint', coalesce((x.e->>'priority')::numeric, 0)::int2, coalesce((x.e->>'synthetic')::boolean, false), 0)
-        and l.queue = coalesce(x.e->>'queue', 'default') and l.type = x.e->>'type' and l.version = coalesce(x.e->>'version', '1')
-        and l.endpoint is not distinct from x.e->>'endpoint' and l.priority = coalesce((x.e->>'priority')::numeric, 0)::int2
-        and l.synthetic = coalesce((x.e->>'synthetic')::boolean, false)
+      where l.id = lane_hash(g.queue, g.type, g.version, g.endpoint, g.priority, g.synthetic, 0)
+        and l.queue = g.queue and l.type = g.type and l.version = g.version and l.endpoint is not distinct from g.endpoint
+        and l.priority = g.priority and l.synthetic = g.synthetic
       limit 1) known on true
     where answered = '{}' or not answered ? x.n::text
     order by x.n
   ),
   defined as (
-    insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, synthetic, tags, run_at, deadline, timeout_ms, effect_key,
+    insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, synthetic, contracted, tags, run_at, deadline, timeout_ms, effect_key,
       after_id, after_on, run_id)
-    -- The policy is resolved once: the call's own, else the endpoint's. The count apart: the call's own, else the
-    -- selected policy's. A synthetic test is one attempt whatever they say.
+    -- The count is resolved apart from the policy. A synthetic test is one attempt whatever they say.
     select i.id, i.lane_id, at,
-      case when i.e->'synthetic' = 'true' then 1 else coalesce((i.e->>'maxAttempts')::numeric, (i.policy->>'maxAttempts')::numeric, 25) end::int2,
-      (i.e->'payload')::text, i.policy, coalesce((i.e->>'synthetic')::boolean, false),
+      case when i.synthetic then 1 else coalesce((i.e->>'maxAttempts')::numeric, i.contract_attempts, (i.policy->>'maxAttempts')::numeric, 25) end::int2,
+      (i.e->'payload')::text, i.policy, i.synthetic, i.contracted,
       case when i.e ? 'tags' then array(select jsonb_array_elements_text(i.e->'tags')) end,
       i.run_at, i.deadline, i.timeout_ms, i.e->'idempotencyKey'->>'key',
       i.after_id, left(i.e->'after'->>'on', 1)::"char", (i.e->>'runId')::uuid

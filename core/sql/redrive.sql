@@ -21,12 +21,12 @@ begin
     select q.job_id into earlier from redrive_request q where q.request_id = request->>'requestId' and q.source_id = source.id;
     return earlier;
   end if;
-  insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, tags, timeout_ms, effect_key, source_id, run_id)
+  insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, tags, timeout_ms, effect_key, source_id, run_id, contracted)
   values (made, source.lane_id, at,
     case when kind = 'replayed' then arg_integer(request, 'maxAttempts', 1, 100, 1) else source.max_attempts end,
     source.payload, source.policy, source.tags, source.timeout_ms,
     case when not arg_boolean(request, 'newEffectKey') then coalesce(source.effect_key, source.id::text) end, source.id,
-    case when kind = 'replayed' then source.run_id end);
+    case when kind = 'replayed' then source.run_id end, source.contracted);
   insert into runtime (job_id, lane_id, seq, state, timeout_ms, checkpoints)
   values (made, source.lane_id, nextval('position'), 'r', source.timeout_ms,
     arg_boolean(request, 'copyCheckpoints') and exists (select from checkpoint c where c.job_id = source.id));
@@ -54,8 +54,8 @@ begin
     where f.after_id = p_source and f.run_id = p_run and o.state = 'k' order by f.id
   loop
     copy := uuid7();
-    insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, tags, timeout_ms, effect_key, source_id, run_id, after_id, after_on)
-    values (copy, j.lane_id, at, j.max_attempts, j.payload, j.policy, j.tags, j.timeout_ms, coalesce(j.effect_key, j.id::text), j.id, p_run, p_made, j.after_on);
+    insert into job (id, lane_id, enqueued_at, max_attempts, payload, policy, tags, timeout_ms, effect_key, source_id, run_id, after_id, after_on, contracted)
+    values (copy, j.lane_id, at, j.max_attempts, j.payload, j.policy, j.tags, j.timeout_ms, coalesce(j.effect_key, j.id::text), j.id, p_run, p_made, j.after_on, j.contracted);
     insert into runtime (job_id, lane_id, seq, state, timeout_ms, after_id) values (copy, j.lane_id, nextval('position'), 'b', j.timeout_ms, p_made);
     insert into event (job_id, at, kind, data) values (j.id, at, 'replayed', jsonb_build_object('jobId', copy));
     perform copy_skipped(j.id, copy, p_run, at);

@@ -6,9 +6,9 @@
 
 create or replace function functions_for(access text) returns text[] language sql immutable as $$
   select case access
-    when 'producer' then array['enqueue', 'start_run', 'rpc_start_run', 'rpc_finish_run', 'rpc_get_run']
+    when 'producer' then array['enqueue', 'start_run', 'rpc_start_run', 'rpc_finish_run', 'rpc_get_run', 'rpc_contracts_get', 'rpc_contracts_list']
     when 'reader' then array['rpc_get', 'rpc_timeline', 'rpc_list', 'rpc_counts', 'rpc_outcome', 'rpc_workers_list',
-      'rpc_preview_policy', 'rpc_redrive_preview', 'preview_policy', 'rpc_endpoints_list', 'rpc_endpoints_get', 'rpc_queues_list', 'rpc_queues_get', 'rpc_replay_preview', 'rpc_get_run']
+      'rpc_preview_policy', 'rpc_redrive_preview', 'preview_policy', 'rpc_endpoints_list', 'rpc_endpoints_get', 'rpc_queues_list', 'rpc_queues_get', 'rpc_replay_preview', 'rpc_get_run', 'rpc_contracts_get', 'rpc_contracts_list']
     when 'worker' then array['enqueue', 'rpc_get', 'rpc_timeline', 'rpc_list', 'rpc_counts', 'rpc_outcome', 'rpc_workers_list',
       'rpc_preview_policy', 'rpc_redrive_preview', 'preview_policy',
       'claim', 'claim_lanes', 'claimed', 'lanes_ready', 'worker_lanes', 'complete', 'fail', 'release', 'heartbeat',
@@ -16,7 +16,7 @@ create or replace function functions_for(access text) returns text[] language sq
       'worker_start', 'worker_seen', 'worker_stop', 'sleep', 'wake',
       'rpc_claim', 'rpc_complete', 'rpc_fail', 'rpc_release', 'rpc_heartbeat', 'rpc_checkpoint_get', 'rpc_checkpoint_put',
       'rpc_cancel', 'rpc_redrive', 'rpc_prune', 'replay', 'rpc_replay', 'rpc_replay_preview',
-      'start_run', 'rpc_start_run', 'rpc_finish_run', 'rpc_get_run',
+      'start_run', 'rpc_start_run', 'rpc_finish_run', 'rpc_get_run', 'rpc_contracts_publish', 'rpc_contracts_get', 'rpc_contracts_list',
       'rpc_endpoints_list', 'rpc_endpoints_get', 'rpc_endpoints_configure', 'rpc_endpoints_pause', 'rpc_endpoints_resume',
       'rpc_endpoints_force_open', 'rpc_endpoints_force_close', 'rpc_endpoints_reset',
       'rpc_queues_list', 'rpc_queues_get', 'rpc_queues_configure', 'rpc_queues_pause', 'rpc_queues_resume']

@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &[Migration {
         "schema/worker.sql",
         "schema/gate.sql",
         "schema/run.sql",
+        "schema/contract.sql",
         "schema/guard.sql",
     ],
 }];
@@ -56,6 +57,7 @@ const FUNCTIONS: &[File] = files![
     "policy.sql",
     "gate.sql",
     "circuit.sql",
+    "contract.sql",
     "enqueue.sql",
     "run.sql",
     "claim.sql",

@@ -18,4 +18,5 @@ end $$;
 create trigger immutable before update or delete or truncate on job for each statement execute function refuse_change();
 create trigger immutable before update or delete or truncate on outcome for each statement execute function refuse_change();
 create trigger immutable before update or delete or truncate on attempt for each statement execute function refuse_change();
+create trigger immutable before update or delete or truncate on contract for each statement execute function refuse_change();
 

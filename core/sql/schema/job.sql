@@ -5,6 +5,8 @@ create table job (
   enqueued_at timestamptz not null,
   max_attempts int2 not null,
   synthetic boolean not null default false,
+  -- Enqueued while a contract was published for its type and version.
+  contracted boolean not null default false,
   -- JSON text; null when the caller gave none, which is not JSON null.
   payload text,
   -- The normalized retry policy; null means the compatibility delays.
