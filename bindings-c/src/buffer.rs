@@ -18,11 +18,7 @@ pub struct DhBuffer {
 }
 
 impl DhBuffer {
-    const EMPTY: DhBuffer = DhBuffer {
-        ptr: ptr::null_mut(),
-        len: 0,
-        cap: 0,
-    };
+    const EMPTY: DhBuffer = DhBuffer { ptr: ptr::null_mut(), len: 0, cap: 0 };
 
     /// Gives `text` to the caller of the ABI.
     pub(crate) fn from_text(text: String) -> DhBuffer {
@@ -30,11 +26,7 @@ impl DhBuffer {
         if bytes.capacity() == 0 {
             return DhBuffer::EMPTY;
         }
-        DhBuffer {
-            ptr: bytes.as_mut_ptr(),
-            len: bytes.len(),
-            cap: bytes.capacity(),
-        }
+        DhBuffer { ptr: bytes.as_mut_ptr(), len: bytes.len(), cap: bytes.capacity() }
     }
 }
 

@@ -46,10 +46,7 @@ pub unsafe extern "C" fn dh_client_connect(
         // SAFETY: pointers and lengths are as this function demands of its caller.
         let (url, options) = unsafe {
             guard::store("client", client, 0)?;
-            (
-                guard::text("url", url, url_len)?,
-                guard::text("options", options, options_len)?,
-            )
+            (guard::text("url", url, url_len)?, guard::text("options", options, options_len)?)
         };
         let options = if options.is_empty() { "{}" } else { options };
         let entry = ClientEntry {
@@ -81,12 +78,7 @@ pub unsafe extern "C" fn dh_client_call(
 ) -> i32 {
     let call = || {
         // SAFETY: pointers and lengths are as this function demands of its caller.
-        let (verb, args) = unsafe {
-            (
-                guard::text("verb", verb, verb_len)?,
-                guard::text("args", args, args_len)?,
-            )
-        };
+        let (verb, args) = unsafe { (guard::text("verb", verb, verb_len)?, guard::text("args", args, args_len)?) };
         slab::client(client)?.client.call(verb, args)
     };
     // SAFETY: `out` is as this function demands of its caller.
@@ -111,12 +103,7 @@ pub unsafe extern "C" fn dh_client_submit(
 ) -> i32 {
     let submit = || {
         // SAFETY: pointers and lengths are as this function demands of its caller.
-        let (verb, args) = unsafe {
-            (
-                guard::text("verb", verb, verb_len)?,
-                guard::text("args", args, args_len)?,
-            )
-        };
+        let (verb, args) = unsafe { (guard::text("verb", verb, verb_len)?, guard::text("args", args, args_len)?) };
         let entry = slab::client(client)?;
         let done = entry.completions.begin(ticket)?;
         let core_ticket = entry.client.submit(verb, args, done);
@@ -136,10 +123,7 @@ pub unsafe extern "C" fn dh_client_submit(
 pub unsafe extern "C" fn dh_client_cancel(client: u64, ticket: u64, out: *mut DhBuffer) -> i32 {
     let cancel = || {
         let entry = slab::client(client)?;
-        let canceled = entry
-            .completions
-            .core_ticket(ticket)
-            .is_some_and(|core| entry.client.cancel(core));
+        let canceled = entry.completions.core_ticket(ticket).is_some_and(|core| entry.client.cancel(core));
         Ok(canceled.to_string())
     };
     // SAFETY: `out` is as this function demands of its caller.
@@ -153,12 +137,7 @@ pub unsafe extern "C" fn dh_client_cancel(client: u64, ticket: u64, out: *mut Dh
 /// # Safety
 /// A non-null `out` is writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_client_next_completions(
-    client: u64,
-    max: u32,
-    wait_ms: u64,
-    out: *mut DhBuffer,
-) -> i32 {
+pub unsafe extern "C" fn dh_client_next_completions(client: u64, max: u32, wait_ms: u64, out: *mut DhBuffer) -> i32 {
     let next = || {
         if max == 0 {
             return Err(Error::argument("max", "max: must be at least 1"));
@@ -219,9 +198,7 @@ pub(crate) fn in_background<E: Send + Sync + 'static>(closed: bool, entry: Arc<E
         return;
     }
     let keep = entry.clone();
-    let spawned = thread::Builder::new()
-        .name("dh-free".to_owned())
-        .spawn(move || close(&entry));
+    let spawned = thread::Builder::new().name("dh-free".to_owned()).spawn(move || close(&entry));
     match spawned {
         Ok(_detached) => drop(keep),
         Err(_) => mem::forget(keep),

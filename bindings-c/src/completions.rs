@@ -42,11 +42,7 @@ pub(crate) enum Woken {
 impl Completions {
     /// `head` is what each completion begins with, `{` or `{"event":"completion",`.
     pub(crate) fn new(head: &'static str) -> Arc<Completions> {
-        Arc::new(Completions {
-            head,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        })
+        Arc::new(Completions { head, state: Mutex::default(), changed: Condvar::new() })
     }
 
     /// Each critical section leaves the state whole, so a poisoned lock is still good.
@@ -61,18 +57,11 @@ impl Completions {
             return Err(Error::new(Kind::Closed, "the handle was closed"));
         }
         if state.pending.contains_key(&ticket) {
-            return Err(Error::argument(
-                "ticket",
-                format!("ticket: {ticket} is in use by a call that has not ended"),
-            ));
+            return Err(Error::argument("ticket", format!("ticket: {ticket} is in use by a call that has not ended")));
         }
         state.pending.insert(ticket, None);
         drop(state);
-        let promise = Promise {
-            completions: self.clone(),
-            ticket,
-            kept: false,
-        };
+        let promise = Promise { completions: self.clone(), ticket, kept: false };
         Ok(Box::new(move |result| promise.keep(result)))
     }
 
@@ -129,22 +118,14 @@ impl Completions {
             if left.is_zero() {
                 return Woken::TimedOut;
             }
-            state = self
-                .changed
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     fn deliver(&self, ticket: u64, result: Result<String>) {
         let text = match result {
             Ok(answer) => format!("{}\"ticket\":{ticket},\"ok\":{answer}}}", self.head),
-            Err(error) => format!(
-                "{}\"ticket\":{ticket},\"error\":{}}}",
-                self.head,
-                error.to_json()
-            ),
+            Err(error) => format!("{}\"ticket\":{ticket},\"error\":{}}}", self.head, error.to_json()),
         };
         let mut state = self.lock();
         state.pending.remove(&ticket);
@@ -196,13 +177,7 @@ mod tests {
             done(Ok(format!("[{ticket}]")));
             assert_eq!(completions.core_ticket(ticket), None);
         }
-        assert_eq!(
-            completions.take(2),
-            (
-                r#"{"ticket":1,"ok":[1]},{"ticket":2,"ok":[2]}"#.to_owned(),
-                2
-            )
-        );
+        assert_eq!(completions.take(2), (r#"{"ticket":1,"ok":[1]},{"ticket":2,"ok":[2]}"#.to_owned(), 2));
         assert_eq!(completions.take(2).1, 1);
         assert!(matches!(completions.wait(deadline(0)), Woken::TimedOut));
     }
@@ -211,10 +186,7 @@ mod tests {
     fn a_ticket_in_use_is_refused_and_free_again_afterwards() {
         let completions = Completions::new("{");
         let done = completions.begin(9).unwrap();
-        assert_eq!(
-            completions.begin(9).err().unwrap().kind(),
-            Kind::InvalidArgument
-        );
+        assert_eq!(completions.begin(9).err().unwrap().kind(), Kind::InvalidArgument);
         done(Err(Error::new(Kind::NotFound, "no such job")));
         assert!(completions.begin(9).is_ok());
     }
@@ -225,10 +197,7 @@ mod tests {
         drop(completions.begin(4).unwrap());
         let (text, count) = completions.take(10);
         assert_eq!(count, 1);
-        assert!(
-            text.starts_with(r#"{"event":"completion","ticket":4,"error":{"#),
-            "{text}"
-        );
+        assert!(text.starts_with(r#"{"event":"completion","ticket":4,"error":{"#), "{text}");
     }
 
     #[test]

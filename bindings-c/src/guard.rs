@@ -10,8 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// # Safety
 /// `out` is null or points to a writable `DhBuffer`.
 pub(crate) unsafe fn answer(out: *mut DhBuffer, body: impl FnOnce() -> Result<String>) -> i32 {
-    let result =
-        catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     let (status, text) = match result {
         Ok(text) => (0, text),
         Err(error) => (error.kind() as i32, error.to_json()),
@@ -26,13 +25,8 @@ pub(crate) unsafe fn answer(out: *mut DhBuffer, body: impl FnOnce() -> Result<St
 /// The panic as an error.
 fn panicked(panic: &(dyn Any + Send)) -> Error {
     let known = panic.downcast_ref::<&str>().copied();
-    let what = known
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
-    Error::new(
-        Kind::Internal,
-        format!("a fault of the library was stopped at its boundary: {what}"),
-    )
+    let what = known.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    Error::new(Kind::Internal, format!("a fault of the library was stopped at its boundary: {what}"))
 }
 
 /// The text of an input.
@@ -44,17 +38,13 @@ pub(crate) unsafe fn text<'a>(field: &str, ptr: *const u8, len: usize) -> Result
         return Ok("");
     }
     if ptr.is_null() || len > isize::MAX as usize {
-        return Err(Error::argument(
-            field,
-            format!("{field}: a null pointer, or a length beyond the address space"),
-        ));
+        return Err(Error::argument(field, format!("{field}: a null pointer, or a length beyond the address space")));
     }
     // SAFETY: `ptr` is not null, `len` fits, and the caller promises that many readable bytes.
     let bytes = unsafe { std::slice::from_raw_parts(ptr, len) };
     std::str::from_utf8(bytes).map_err(|bad| {
         let offset = bad.valid_up_to();
-        Error::argument(field, format!("{field}: byte {offset} is not UTF-8"))
-            .with("offset", offset)
+        Error::argument(field, format!("{field}: byte {offset} is not UTF-8")).with("offset", offset)
     })
 }
 
@@ -64,10 +54,7 @@ pub(crate) unsafe fn text<'a>(field: &str, ptr: *const u8, len: usize) -> Result
 /// `place` is null or writable.
 pub(crate) unsafe fn store<T>(field: &str, place: *mut T, value: T) -> Result<()> {
     if place.is_null() {
-        return Err(Error::argument(
-            field,
-            format!("{field}: a null pointer, but the result goes there"),
-        ));
+        return Err(Error::argument(field, format!("{field}: a null pointer, but the result goes there")));
     }
     // SAFETY: `place` is not null and the caller promises that it is writable.
     unsafe { place.write(value) };
@@ -94,28 +81,19 @@ mod tests {
     fn a_panic_becomes_internal() {
         let (status, json) = status_and_text(|| panic!("broken {}", 7));
         assert_eq!(status, Kind::Internal as i32);
-        assert!(
-            json.contains("broken 7") && json.contains("\"number\":23"),
-            "{json}"
-        );
+        assert!(json.contains("broken 7") && json.contains("\"number\":23"), "{json}");
         let (status, _) = status_and_text(|| std::panic::panic_any(5));
         assert_eq!(status, Kind::Internal as i32);
     }
 
     #[test]
     fn answers_and_errors_carry_their_status() {
-        assert_eq!(
-            status_and_text(|| Ok("{}".to_owned())),
-            (0, "{}".to_owned())
-        );
+        assert_eq!(status_and_text(|| Ok("{}".to_owned())), (0, "{}".to_owned()));
         let (status, json) = status_and_text(|| Err(Error::argument("id", "id: missing")));
         assert_eq!(status, 1);
         assert!(json.contains("\"field\":\"id\""), "{json}");
         // SAFETY: null discards the answer.
-        assert_eq!(
-            unsafe { answer(std::ptr::null_mut(), || Ok("{}".to_owned())) },
-            0
-        );
+        assert_eq!(unsafe { answer(std::ptr::null_mut(), || Ok("{}".to_owned())) }, 0);
     }
 
     #[test]

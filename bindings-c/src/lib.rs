@@ -20,12 +20,12 @@ mod worker;
 
 pub use buffer::{DhBuffer, dh_buffer_free};
 pub use client::{
-    dh_client_call, dh_client_cancel, dh_client_close, dh_client_connect, dh_client_free,
-    dh_client_next_completions, dh_client_submit,
+    dh_client_call, dh_client_cancel, dh_client_close, dh_client_connect, dh_client_free, dh_client_next_completions,
+    dh_client_submit,
 };
 pub use worker::{
-    dh_worker_call, dh_worker_close, dh_worker_free, dh_worker_health, dh_worker_report,
-    dh_worker_start, dh_worker_stop, dh_worker_submit, dh_worker_take,
+    dh_worker_call, dh_worker_close, dh_worker_free, dh_worker_health, dh_worker_report, dh_worker_start,
+    dh_worker_stop, dh_worker_submit, dh_worker_take,
 };
 
 use drayhorse_core::error::Error;
@@ -46,11 +46,7 @@ pub extern "C" fn dh_abi_version() -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_version(out: *mut DhBuffer) -> i32 {
     // SAFETY: `out` is as this function demands of its caller.
-    unsafe {
-        guard::answer(out, || {
-            Ok(concat!("\"", env!("CARGO_PKG_VERSION"), "\"").to_owned())
-        })
-    }
+    unsafe { guard::answer(out, || Ok(concat!("\"", env!("CARGO_PKG_VERSION"), "\"").to_owned())) }
 }
 
 /// Every status with its name: `[{"number","code","retryable","cause"}]`.

@@ -35,23 +35,16 @@ fn slab() -> MutexGuard<'static, Slab<Entry>> {
 
 impl<E> Slab<E> {
     const fn new() -> Slab<E> {
-        Slab {
-            slots: Vec::new(),
-            free: Vec::new(),
-        }
+        Slab { slots: Vec::new(), free: Vec::new() }
     }
 
     fn insert(&mut self, entry: E) -> Result<u64> {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                let index = u32::try_from(self.slots.len()).map_err(|_| {
-                    Error::new(Kind::Internal, "more than 4 billion handles are open")
-                })?;
-                self.slots.push(Slot {
-                    generation: 1,
-                    entry: None,
-                });
+                let index = u32::try_from(self.slots.len())
+                    .map_err(|_| Error::new(Kind::Internal, "more than 4 billion handles are open"))?;
+                self.slots.push(Slot { generation: 1, entry: None });
                 index
             }
         };
@@ -62,11 +55,7 @@ impl<E> Slab<E> {
 
     fn get(&self, handle: u64) -> Option<&E> {
         let slot = self.slots.get(handle as u32 as usize)?;
-        if u64::from(slot.generation) == handle >> 32 {
-            slot.entry.as_ref()
-        } else {
-            None
-        }
+        if u64::from(slot.generation) == handle >> 32 { slot.entry.as_ref() } else { None }
     }
 
     fn remove(&mut self, handle: u64) -> Option<E> {
@@ -84,10 +73,7 @@ impl<E> Slab<E> {
 }
 
 fn unknown(what: &str) -> Error {
-    Error::new(
-        Kind::Closed,
-        format!("this {what} handle was freed, or never existed"),
-    )
+    Error::new(Kind::Closed, format!("this {what} handle was freed, or never existed"))
 }
 
 /// Keeps `entry` under a new handle.
@@ -99,10 +85,7 @@ pub(crate) fn insert(entry: Entry) -> Result<u64> {
 pub(crate) fn client(handle: u64) -> Result<Arc<ClientEntry>> {
     match slab().get(handle) {
         Some(Entry::Client(client)) => Ok(client.clone()),
-        Some(Entry::Worker(_)) => Err(Error::argument(
-            "client",
-            "client: this handle names a worker",
-        )),
+        Some(Entry::Worker(_)) => Err(Error::argument("client", "client: this handle names a worker")),
         None => Err(unknown("client")),
     }
 }
@@ -111,10 +94,7 @@ pub(crate) fn client(handle: u64) -> Result<Arc<ClientEntry>> {
 pub(crate) fn worker(handle: u64) -> Result<Arc<WorkerEntry>> {
     match slab().get(handle) {
         Some(Entry::Worker(worker)) => Ok(worker.clone()),
-        Some(Entry::Client(_)) => Err(Error::argument(
-            "worker",
-            "worker: this handle names a client",
-        )),
+        Some(Entry::Client(_)) => Err(Error::argument("worker", "worker: this handle names a client")),
         None => Err(unknown("worker")),
     }
 }

@@ -46,16 +46,8 @@ pub unsafe extern "C" fn dh_worker_start(
         };
         let completions = Completions::new(r#"{"event":"completion","#);
         let bell = completions.clone();
-        let handle = WorkerHandle::start(
-            &slab::client(client)?.client,
-            options,
-            Box::new(move || bell.ring()),
-        )?;
-        let entry = WorkerEntry {
-            worker: handle,
-            completions,
-            closed: AtomicBool::new(false),
-        };
+        let handle = WorkerHandle::start(&slab::client(client)?.client, options, Box::new(move || bell.ring()))?;
+        let entry = WorkerEntry { worker: handle, completions, closed: AtomicBool::new(false) };
         let handle = slab::insert(Entry::Worker(Arc::new(entry)))?;
         // SAFETY: as above; the place was written to before.
         unsafe { guard::store("worker", worker, handle)? };
@@ -72,12 +64,7 @@ pub unsafe extern "C" fn dh_worker_start(
 /// # Safety
 /// A non-null `out` is writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_worker_take(
-    worker: u64,
-    max: u32,
-    wait_ms: u64,
-    out: *mut DhBuffer,
-) -> i32 {
+pub unsafe extern "C" fn dh_worker_take(worker: u64, max: u32, wait_ms: u64, out: *mut DhBuffer) -> i32 {
     let take = || {
         if max == 0 {
             return Err(Error::argument("max", "max: must be at least 1"));
@@ -143,12 +130,7 @@ pub unsafe extern "C" fn dh_worker_call(
 ) -> i32 {
     let call = || {
         // SAFETY: pointers and lengths are as this function demands of its caller.
-        let (verb, args) = unsafe {
-            (
-                guard::text("verb", verb, verb_len)?,
-                guard::text("args", args, args_len)?,
-            )
-        };
+        let (verb, args) = unsafe { (guard::text("verb", verb, verb_len)?, guard::text("args", args, args_len)?) };
         slab::worker(worker)?.worker.call(verb, args)
     };
     // SAFETY: `out` is as this function demands of its caller.
@@ -172,12 +154,7 @@ pub unsafe extern "C" fn dh_worker_submit(
 ) -> i32 {
     let submit = || {
         // SAFETY: pointers and lengths are as this function demands of its caller.
-        let (verb, args) = unsafe {
-            (
-                guard::text("verb", verb, verb_len)?,
-                guard::text("args", args, args_len)?,
-            )
-        };
+        let (verb, args) = unsafe { (guard::text("verb", verb, verb_len)?, guard::text("args", args, args_len)?) };
         let entry = slab::worker(worker)?;
         let done = entry.completions.begin(ticket)?;
         entry.worker.submit(verb, args, done);

@@ -7,17 +7,11 @@ use std::{env, fs};
 #[test]
 fn the_committed_header_is_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let config =
-        cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml is readable");
+    let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml is readable");
     // From its root file, not as a crate: that would run `cargo metadata`, which may ask the registry.
-    let bindings = cbindgen::Builder::new()
-        .with_config(config)
-        .with_src(root.join("src/lib.rs"));
+    let bindings = cbindgen::Builder::new().with_config(config).with_src(root.join("src/lib.rs"));
     let mut wanted = Vec::new();
-    bindings
-        .generate()
-        .expect("the sources are readable")
-        .write(&mut wanted);
+    bindings.generate().expect("the sources are readable").write(&mut wanted);
     let wanted = String::from_utf8(wanted).expect("a header is UTF-8");
 
     let path = root.join("include/drayhorse.h");
@@ -25,8 +19,5 @@ fn the_committed_header_is_current() {
         fs::write(&path, &wanted).expect("the header is writable");
     }
     let committed = fs::read_to_string(&path).expect("include/drayhorse.h is committed");
-    assert!(
-        committed == wanted,
-        "include/drayhorse.h is stale: write it with DRAYHORSE_WRITE_HEADER=1"
-    );
+    assert!(committed == wanted, "include/drayhorse.h is stale: write it with DRAYHORSE_WRITE_HEADER=1");
 }

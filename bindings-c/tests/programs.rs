@@ -12,22 +12,15 @@ fn root() -> &'static Path {
 /// `target/debug` or `target/release`: the test's own program lies in its `deps`.
 fn built() -> PathBuf {
     let program = env::current_exe().expect("a test has a path");
-    program
-        .ancestors()
-        .nth(2)
-        .expect("target/PROFILE/deps")
-        .to_owned()
+    program.ancestors().nth(2).expect("target/PROFILE/deps").to_owned()
 }
 
 fn url() -> String {
-    env::var("DRAYHORSE_TEST_URL")
-        .expect("set DRAYHORSE_TEST_URL to a PostgreSQL whose schemas a test may create")
+    env::var("DRAYHORSE_TEST_URL").expect("set DRAYHORSE_TEST_URL to a PostgreSQL whose schemas a test may create")
 }
 
 fn run(command: &mut Command) -> Output {
-    let output = command
-        .output()
-        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),
@@ -47,10 +40,7 @@ struct Schema {
 
 impl Schema {
     fn new(name: &str) -> Schema {
-        Schema {
-            name: format!("c_{name}_{}", std::process::id()),
-            url: url(),
-        }
+        Schema { name: format!("c_{name}_{}", std::process::id()), url: url() }
     }
 
     fn options(&self) -> String {
@@ -60,10 +50,7 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        let drop = format!(
-            "set client_min_messages = error; drop schema if exists {} cascade",
-            self.name
-        );
+        let drop = format!("set client_min_messages = error; drop schema if exists {} cascade", self.name);
         run(Command::new("psql").args([&self.url, "-qc", &drop]));
     }
 }
@@ -86,32 +73,18 @@ fn compile(compiler: &[&str], source: &str, archive: &Path, name: &str) -> PathB
 /// What `package.sh` makes of the archive that cargo built.
 fn packaged(name: &str) -> PathBuf {
     let prefix = built().join(format!("c-package-{name}"));
-    run(Command::new(root().join("package.sh"))
-        .arg(built().join("libdrayhorse.a"))
-        .arg(&prefix));
+    run(Command::new(root().join("package.sh")).arg(built().join("libdrayhorse.a")).arg(&prefix));
     prefix
 }
 
-const C99: &[&str] = &[
-    "gcc",
-    "-x",
-    "c",
-    "-std=c99",
-    "-D_POSIX_C_SOURCE=200809L",
-    "-pedantic",
-];
+const C99: &[&str] = &["gcc", "-x", "c", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-pedantic"];
 const CPP: &[&str] = &["g++", "-x", "c++", "-std=c++11"];
 
 #[test]
 fn the_example_runs_as_c_and_as_cpp() {
     for (language, compiler) in [("c", C99), ("cpp", CPP)] {
         let schema = Schema::new(language);
-        let program = compile(
-            compiler,
-            "examples/first_job.c",
-            &built().join("libdrayhorse.a"),
-            language,
-        );
+        let program = compile(compiler, "examples/first_job.c", &built().join("libdrayhorse.a"), language);
         let output = run(Command::new(program).args([url(), schema.options()]));
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(text.contains("succeeded: {"), "{text}");
@@ -121,17 +94,8 @@ fn the_example_runs_as_c_and_as_cpp() {
 #[test]
 fn the_rules_of_the_abi_hold() {
     let schema = Schema::new("protocol");
-    let sanitized: Vec<&str> = C99
-        .iter()
-        .copied()
-        .chain(["-fsanitize=address,undefined"])
-        .collect();
-    let program = compile(
-        &sanitized,
-        "tests/protocol.c",
-        &built().join("libdrayhorse.a"),
-        "protocol",
-    );
+    let sanitized: Vec<&str> = C99.iter().copied().chain(["-fsanitize=address,undefined"]).collect();
+    let program = compile(&sanitized, "tests/protocol.c", &built().join("libdrayhorse.a"), "protocol");
     run(Command::new(program).args([url(), schema.options()]));
 }
 
@@ -140,23 +104,17 @@ fn the_package_shows_only_its_own_symbols_and_runs() {
     let prefix = packaged("symbols");
     let schema = Schema::new("package");
     let archive = prefix.join("lib/libdrayhorse.a");
-    let symbols = run(Command::new("nm")
-        .args(["-g", "--defined-only"])
-        .arg(&archive));
+    let symbols = run(Command::new("nm").args(["-g", "--defined-only"]).arg(&archive));
     let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
-    let names: Vec<&str> = symbols
-        .lines()
-        .filter_map(|l| l.split_whitespace().nth(2))
-        .collect();
+    let names: Vec<&str> = symbols.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
     assert_eq!(names.len(), 20, "{names:?}");
-    assert!(
-        names.iter().all(|name| name.starts_with("dh_")),
-        "{names:?}"
-    );
+    assert!(names.iter().all(|name| name.starts_with("dh_")), "{names:?}");
 
-    let flags = run(Command::new("pkg-config")
-        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
-        .args(["--cflags", "--libs", "drayhorse"]));
+    let flags = run(Command::new("pkg-config").env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).args([
+        "--cflags",
+        "--libs",
+        "drayhorse",
+    ]));
     let flags = String::from_utf8_lossy(&flags.stdout).into_owned();
     let program = built().join("c-test-package");
     run(Command::new("gcc")
@@ -170,19 +128,11 @@ fn the_package_shows_only_its_own_symbols_and_runs() {
 #[test]
 fn the_shared_library_shows_only_its_own_symbols() {
     let library = built().join("libdrayhorse.so");
-    let symbols = run(Command::new("nm")
-        .args(["-D", "--defined-only"])
-        .arg(library));
+    let symbols = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
     let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
-    let names: Vec<&str> = symbols
-        .lines()
-        .filter_map(|l| l.split_whitespace().nth(2))
-        .collect();
+    let names: Vec<&str> = symbols.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
     assert_eq!(names.len(), 20, "{names:?}");
-    assert!(
-        names.iter().all(|name| name.starts_with("dh_")),
-        "{names:?}"
-    );
+    assert!(names.iter().all(|name| name.starts_with("dh_")), "{names:?}");
 }
 
 /// Another Rust archive in the same program: the standard library is in both and may not clash.
@@ -196,10 +146,7 @@ fn two_rust_libraries_link_into_one_program() {
     "#;
     std::fs::write(&source, text).expect("target is writable");
     let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    run(Command::new(rustc)
-        .args(["--edition", "2024", "--crate-type", "staticlib", "-o"])
-        .arg(&second)
-        .arg(&source));
+    run(Command::new(rustc).args(["--edition", "2024", "--crate-type", "staticlib", "-o"]).arg(&second).arg(&source));
     let (main, program) = (built().join("c-second.c"), built().join("c-test-second"));
     let text = "#include <drayhorse.h>\nsize_t second(size_t);\n\
         int main(void) { return dh_error_table(NULL) == 0 && second(3) == 3 ? 0 : 1; }\n";
