@@ -1,9 +1,8 @@
 //! What may be typed: the commands and the options they share.
 
 use crate::commands::{
-    cancel::Cancel, dev::Dev, enqueue::Enqueue, grant::Grant, job::Job, jobs::Jobs,
-    migrate::Migrate, preview_policy::PreviewPolicy, prune::Prune, redrive::Redrive,
-    status::Status, workers::Workers,
+    cancel::Cancel, dev::Dev, enqueue::Enqueue, grant::Grant, job::Job, jobs::Jobs, migrate::Migrate,
+    preview_policy::PreviewPolicy, prune::Prune, redrive::Redrive, status::Status, workers::Workers,
 };
 use clap::{Args, Parser, Subcommand};
 
@@ -36,21 +35,10 @@ pub struct Arguments {
 #[command(next_help_heading = "Connection and output")]
 pub struct Connection {
     /// The database: `postgresql://…`, or `embedded:FOLDER` for a private server.
-    #[arg(
-        long,
-        global = true,
-        env = "DRAYHORSE_URL",
-        hide_env_values = true,
-        default_value = "embedded:./.drayhorse"
-    )]
+    #[arg(long, global = true, env = "DRAYHORSE_URL", hide_env_values = true, default_value = "embedded:./.drayhorse")]
     pub url: String,
     /// The schema Drayhorse lives in.
-    #[arg(
-        long,
-        global = true,
-        env = "DRAYHORSE_SCHEMA",
-        default_value = "drayhorse"
-    )]
+    #[arg(long, global = true, env = "DRAYHORSE_SCHEMA", default_value = "drayhorse")]
     pub schema: String,
     /// Give up on connecting after this long.
     #[arg(long, global = true, value_parser = crate::time::parse_duration_ms, value_name = "DURATION", default_value = "10s")]

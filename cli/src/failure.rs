@@ -44,15 +44,9 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Core(error) => match error.kind() {
-                Kind::InvalidArgument
-                | Kind::PayloadInvalid
-                | Kind::PayloadTooLarge
-                | Kind::PolicyInvalid => USAGE,
+                Kind::InvalidArgument | Kind::PayloadInvalid | Kind::PayloadTooLarge | Kind::PolicyInvalid => USAGE,
                 Kind::NotFound => 3,
-                Kind::ConnectionLost
-                | Kind::ReadOnly
-                | Kind::StatementTimeout
-                | Kind::EmbeddedFailed => 4,
+                Kind::ConnectionLost | Kind::ReadOnly | Kind::StatementTimeout | Kind::EmbeddedFailed => 4,
                 Kind::SchemaMissing | Kind::SchemaTooOld | Kind::SchemaTooNew => 5,
                 Kind::PermissionDenied => 6,
                 _ => 1,
@@ -70,19 +64,15 @@ impl Failure {
             Failure::Core(error) => error.details().clone(),
             _ => serde_json::Map::new(),
         };
-        text::json(
-            &json!({"code": self.code(), "message": self.sentence(), "details": details}),
-            false,
-        )
+        text::json(&json!({"code": self.code(), "message": self.sentence(), "details": details}), false)
     }
 
     fn sentence(&self) -> String {
         match self {
             Failure::Core(error) => error.message().to_owned(),
-            Failure::Usage(said)
-            | Failure::NotFound(said)
-            | Failure::Refused(said)
-            | Failure::NotConfirmed(said) => said.clone(),
+            Failure::Usage(said) | Failure::NotFound(said) | Failure::Refused(said) | Failure::NotConfirmed(said) => {
+                said.clone()
+            }
             Failure::ReaderGone => "standard output was closed".to_owned(),
             Failure::Io(error) => error.to_string(),
         }
@@ -91,9 +81,7 @@ impl Failure {
     /// What to do next, where that is known from here.
     fn advice(&self) -> &'static str {
         match self {
-            Failure::Core(error)
-                if matches!(error.kind(), Kind::SchemaMissing | Kind::SchemaTooOld) =>
-            {
+            Failure::Core(error) if matches!(error.kind(), Kind::SchemaMissing | Kind::SchemaTooOld) => {
                 "\nRun `drayhorse migrate` with a role that owns the schema."
             }
             _ => "",
@@ -103,13 +91,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {}{}",
-            self.code(),
-            text::line(&self.sentence()),
-            self.advice()
-        )
+        write!(f, "{}: {}{}", self.code(), text::line(&self.sentence()), self.advice())
     }
 }
 
@@ -121,10 +103,6 @@ impl From<Error> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
-        if error.kind() == std::io::ErrorKind::BrokenPipe {
-            Failure::ReaderGone
-        } else {
-            Failure::Io(error)
-        }
+        if error.kind() == std::io::ErrorKind::BrokenPipe { Failure::ReaderGone } else { Failure::Io(error) }
     }
 }

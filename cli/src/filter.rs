@@ -4,16 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 /// A job's state, as it is typed.
-pub const STATES: [&str; 8] = [
-    "blocked",
-    "scheduled",
-    "ready",
-    "active",
-    "succeeded",
-    "failed",
-    "canceled",
-    "skipped",
-];
+pub const STATES: [&str; 8] = ["blocked", "scheduled", "ready", "active", "succeeded", "failed", "canceled", "skipped"];
 
 /// All that are given must hold.
 #[derive(Args)]
@@ -43,16 +34,10 @@ impl Filter {
 
     /// The bridge's filter.
     pub fn to_json(&self) -> Map<String, Value> {
-        let texts = [
-            ("queue", &self.queue),
-            ("type", &self.job_type),
-            ("endpoint", &self.endpoint),
-            ("tag", &self.tag),
-        ];
-        let mut filter: Map<String, Value> = texts
-            .into_iter()
-            .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?.into())))
-            .collect();
+        let texts =
+            [("queue", &self.queue), ("type", &self.job_type), ("endpoint", &self.endpoint), ("tag", &self.tag)];
+        let mut filter: Map<String, Value> =
+            texts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?.into()))).collect();
         if self.uncertain {
             filter.insert("uncertain".to_owned(), true.into());
         }

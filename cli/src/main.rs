@@ -29,14 +29,7 @@ fn main() -> ExitCode {
         // Whoever reads has gone, as `head` does: there is nobody left to tell.
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!(
-                "{}",
-                if json {
-                    failure.to_json()
-                } else {
-                    format!("drayhorse: {failure}")
-                }
-            );
+            eprintln!("{}", if json { failure.to_json() } else { format!("drayhorse: {failure}") });
             ExitCode::from(failure.exit_code())
         }
     }
@@ -71,9 +64,6 @@ fn refuse_usage(refusal: &clap::Error) -> ExitCode {
         let _ = refusal.print();
         return ExitCode::SUCCESS;
     }
-    eprint!(
-        "{}",
-        text::block(&text::without_passwords(&refusal.to_string()))
-    );
+    eprint!("{}", text::block(&text::without_passwords(&refusal.to_string())));
     ExitCode::from(failure::USAGE)
 }

@@ -29,12 +29,7 @@ impl Session {
             "language": "cli",
         });
         let client = Client::connect(&connection.url, &options.to_string())?;
-        Ok(Session {
-            client,
-            json: connection.json,
-            url: connection.url.clone(),
-            schema: connection.schema.clone(),
-        })
+        Ok(Session { client, json: connection.json, url: connection.url.clone(), schema: connection.schema.clone() })
     }
 
     /// One control call.
@@ -45,13 +40,8 @@ impl Session {
     /// One control call whose arguments are already JSON text.
     pub fn call_text(&self, verb: &str, args_json: &str) -> Result<Value, Failure> {
         let answer = self.client.call(verb, args_json)?;
-        serde_json::from_str(&answer).map_err(|e| {
-            Error::new(
-                Kind::Internal,
-                format!("the answer of {verb} is not JSON: {e}"),
-            )
-            .into()
-        })
+        serde_json::from_str(&answer)
+            .map_err(|e| Error::new(Kind::Internal, format!("the answer of {verb} is not JSON: {e}")).into())
     }
 
     /// Writes lines that are already safe for a terminal.
@@ -75,9 +65,7 @@ impl Session {
             return Ok(());
         }
         if !std::io::stdin().is_terminal() {
-            return Err(Failure::NotConfirmed(format!(
-                "{question} Nothing was done: add --yes"
-            )));
+            return Err(Failure::NotConfirmed(format!("{question} Nothing was done: add --yes")));
         }
         eprint!("{question} [y/N] ");
         let mut answer = String::new();
@@ -97,8 +85,6 @@ impl Session {
 
 /// Who acts, when `--actor` does not say so: the account at the terminal.
 pub fn default_actor() -> String {
-    let user = ["USER", "LOGNAME"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
+    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
     format!("cli:{}", user.as_deref().unwrap_or("unknown"))
 }

@@ -11,9 +11,7 @@ const LAST_COLUMN_MIN: u16 = 24;
 /// A table with a heading. Cells are data: they are made safe here.
 pub fn render(heading: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(heading.iter().map(|name| name.to_uppercase()));
     for row in rows {
         table.add_row(row.iter().map(|cell| text::line(cell)));
@@ -26,14 +24,8 @@ pub fn render(heading: &[&str], rows: &[Vec<String>]) -> String {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
-    let taken: u16 = table.column_max_content_widths()[..last]
-        .iter()
-        .map(|width| width + GAP)
-        .sum();
-    if table
-        .width()
-        .is_some_and(|width| width < taken + LAST_COLUMN_MIN)
-    {
+    let taken: u16 = table.column_max_content_widths()[..last].iter().map(|width| width + GAP).sum();
+    if table.width().is_some_and(|width| width < taken + LAST_COLUMN_MIN) {
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
     trim_lines(&table.to_string())
@@ -41,12 +33,7 @@ pub fn render(heading: &[&str], rows: &[Vec<String>]) -> String {
 
 /// `name  value` lines with the values under each other; a value with several lines is indented.
 pub fn facts(rows: &[(&str, String)]) -> String {
-    let width = rows
-        .iter()
-        .map(|(name, _)| name.chars().count())
-        .max()
-        .unwrap_or(0)
-        + 2;
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) + 2;
     let mut out = String::new();
     for (name, value) in rows {
         for (number, value_line) in value.lines().enumerate() {
@@ -59,7 +46,5 @@ pub fn facts(rows: &[(&str, String)]) -> String {
 }
 
 fn trim_lines(text: &str) -> String {
-    text.lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }

@@ -15,9 +15,7 @@ fn escape_into(out: &mut String, c: char) {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
         '\t' => out.push_str("\\t"),
-        c if (c as u32) < 0x100 => {
-            write!(out, "\\x{:02x}", c as u32).expect("a String takes everything")
-        }
+        c if (c as u32) < 0x100 => write!(out, "\\x{:02x}", c as u32).expect("a String takes everything"),
         c => write!(out, "\\u{{{:x}}}", c as u32).expect("a String takes everything"),
     }
 }
@@ -26,11 +24,7 @@ fn escape_into(out: &mut String, c: char) {
 pub fn line(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in raw.chars() {
-        if is_dangerous(c) {
-            escape_into(&mut out, c)
-        } else {
-            out.push(c)
-        }
+        if is_dangerous(c) { escape_into(&mut out, c) } else { out.push(c) }
     }
     out
 }
@@ -39,11 +33,7 @@ pub fn line(raw: &str) -> String {
 pub fn block(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in raw.chars() {
-        if is_dangerous(c) && c != '\n' {
-            escape_into(&mut out, c)
-        } else {
-            out.push(c)
-        }
+        if is_dangerous(c) && c != '\n' { escape_into(&mut out, c) } else { out.push(c) }
     }
     out
 }
@@ -58,11 +48,7 @@ pub fn cut(raw: &str, characters: usize) -> String {
 
 /// A JSON document that is still the same value, with what JSON leaves alone but a terminal may not, escaped.
 pub fn json(value: &Value, pretty: bool) -> String {
-    let text = if pretty {
-        serde_json::to_string_pretty(value)
-    } else {
-        serde_json::to_string(value)
-    };
+    let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
     let mut out = String::new();
     for c in text.expect("a JSON value is always written").chars() {
         if is_dangerous(c) && c != '\n' {
@@ -84,9 +70,7 @@ pub fn value(value: &Value) -> String {
 
 /// Replaces what stands for a password in anything that looks like a connection URL or string.
 pub fn without_passwords(raw: &str) -> String {
-    raw.split_inclusive(char::is_whitespace)
-        .map(hide_in_word)
-        .collect()
+    raw.split_inclusive(char::is_whitespace).map(hide_in_word).collect()
 }
 
 fn hide_in_word(word: &str) -> String {
@@ -136,20 +120,10 @@ mod tests {
 
     #[test]
     fn passwords_are_hidden() {
-        let said =
-            "unrecognized subcommand 'postgresql://u:S3cr3t!@h/db'\nhost=x password=S3cr3t!\n";
-        assert_eq!(
-            without_passwords(said),
-            "unrecognized subcommand 'postgresql://***@h/db'\nhost=x password=***\n"
-        );
-        assert_eq!(
-            without_passwords("postgresql://u:p@ss@h"),
-            "postgresql://***@h"
-        );
-        assert_eq!(
-            without_passwords("see https://example.org"),
-            "see https://example.org"
-        );
+        let said = "unrecognized subcommand 'postgresql://u:S3cr3t!@h/db'\nhost=x password=S3cr3t!\n";
+        assert_eq!(without_passwords(said), "unrecognized subcommand 'postgresql://***@h/db'\nhost=x password=***\n");
+        assert_eq!(without_passwords("postgresql://u:p@ss@h"), "postgresql://***@h");
+        assert_eq!(without_passwords("see https://example.org"), "see https://example.org");
     }
 
     #[test]

@@ -16,24 +16,11 @@ fn without_secret(said: &str) {
 fn nobody_listens() {
     for secret in SECRETS {
         let url = format!("postgresql://u:{secret}@127.0.0.1:1/db?connect_timeout=2");
-        let said = program(
-            &["status", "--connect-timeout", "2s"],
-            &[("DRAYHORSE_URL", &url)],
-            "",
-        )
-        .failed(4);
+        let said = program(&["status", "--connect-timeout", "2s"], &[("DRAYHORSE_URL", &url)], "").failed(4);
         assert!(said.starts_with("drayhorse: connection_lost: "), "{said}");
         without_secret(&said);
-        let said = program(
-            &["status", "--json", "--connect-timeout", "2s", "--url", &url],
-            &[],
-            "",
-        )
-        .failed(4);
-        assert_eq!(
-            serde_json::from_str::<serde_json::Value>(&said).unwrap()["code"],
-            "connection_lost"
-        );
+        let said = program(&["status", "--json", "--connect-timeout", "2s", "--url", &url], &[], "").failed(4);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap()["code"], "connection_lost");
         without_secret(&said);
     }
 }
@@ -55,13 +42,7 @@ fn a_malformed_url_is_not_echoed() {
 #[test]
 fn a_schema_that_was_not_migrated_is_5_and_says_what_to_do() {
     let queue = Queue::unmigrated("missing");
-    for args in [
-        &["status"][..],
-        &["jobs"],
-        &["enqueue", "a"],
-        &["workers"],
-        &["migrate", "--check"],
-    ] {
+    for args in [&["status"][..], &["jobs"], &["enqueue", "a"], &["workers"], &["migrate", "--check"]] {
         let said = queue.run(args).failed(5);
         assert!(said.starts_with("drayhorse: schema_missing: "), "{said}");
         assert!(said.contains("drayhorse migrate"), "{said}");
@@ -73,12 +54,7 @@ fn migrate_is_repeatable_and_says_so() {
     let queue = Queue::unmigrated("migrate");
     assert!(queue.run(&["migrate"]).ok().contains("applied"));
     assert!(queue.run(&["migrate"]).ok().contains("nothing to do"));
-    assert!(
-        queue
-            .run(&["migrate", "--check"])
-            .ok()
-            .contains("nothing to do")
-    );
+    assert!(queue.run(&["migrate", "--check"]).ok().contains("nothing to do"));
     assert_eq!(queue.json(&["migrate"])["applied"], serde_json::json!([]));
 }
 

@@ -6,12 +6,7 @@ use support::program;
 
 #[test]
 fn help_documents_the_exit_codes_and_hides_the_url() {
-    let help = program(
-        &["--help"],
-        &[("DRAYHORSE_URL", "postgresql://u:S3cr3t!@h/db")],
-        "",
-    )
-    .ok();
+    let help = program(&["--help"], &[("DRAYHORSE_URL", "postgresql://u:S3cr3t!@h/db")], "").ok();
     for line in ["Exit codes:", "not confirmed", "DRAYHORSE_URL", "7d"] {
         assert!(help.contains(line), "{help}");
     }
@@ -37,30 +32,15 @@ fn every_command_has_help() {
         "workers",
     ];
     for command in commands {
-        assert!(
-            help.lines()
-                .any(|line| line.trim_start().starts_with(command)),
-            "{command} is missing"
-        );
-        assert!(
-            program(&[command, "--help"], &[], "")
-                .ok()
-                .contains("Usage:")
-        );
+        assert!(help.lines().any(|line| line.trim_start().starts_with(command)), "{command} is missing");
+        assert!(program(&[command, "--help"], &[], "").ok().contains("Usage:"));
     }
-    assert!(
-        program(&["--version"], &[], "")
-            .ok()
-            .starts_with("drayhorse ")
-    );
+    assert!(program(&["--version"], &[], "").ok().starts_with("drayhorse "));
 }
 
 #[test]
 fn a_url_where_a_command_belongs_does_not_show_its_password() {
-    for typed in [
-        "postgresql://u:S3cr3t!@h/db",
-        "postgresql://u:S3cr3t%21@h/db",
-    ] {
+    for typed in ["postgresql://u:S3cr3t!@h/db", "postgresql://u:S3cr3t%21@h/db"] {
         let said = program(&[typed, "status"], &[], "").failed(2);
         assert!(!said.contains("S3cr3t"), "{said}");
         assert!(said.contains("***@h/db"), "{said}");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -71,7 +72,7 @@ def test_a_missing_tool_is_named_in_one_line() -> None:
 def test_steps_have_unique_names_and_known_groups() -> None:
     names = [step.name for step in catalogue.STEPS]
     assert len(names) == len(set(names))
-    for group in ("lint", "rust", "python", "node", "go", "c", "scenarios", "faults"):
+    for group in ("lint", "rust", "python", "node", "go", "c", "scenarios"):
         assert catalogue.in_group(group), group
 
 
@@ -116,3 +117,27 @@ def _wait(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.05)
+
+
+def test_a_scenario_left_out_in_one_language_is_a_failure(tmp_path: Path) -> None:
+    from scenarios import report
+
+    names = report.expected()
+    for language in (*report.LANGUAGES, *report.PROTOCOL_LANGUAGES):
+        rows = [
+            json.dumps({"file": file, "name": name, "passed": True})
+            for (file, name), languages in names.items()
+            if language in languages
+        ]
+        (tmp_path / f"{language}.jsonl").write_text("\n".join(rows))
+    argv = [sys.executable, report.__file__, str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == f"{len(names)} passed, 0 failed"
+
+    go = tmp_path / "go.jsonl"
+    go.write_text("\n".join(go.read_text().splitlines()[1:]))
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "go left it out" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"{len(names) - 1} passed, 1 failed"

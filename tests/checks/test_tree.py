@@ -11,7 +11,8 @@ UNFINISHED = re.compile(r"\b(todo!|unimplemented!)\(|\bNotImplementedError\b|\b(
 MACHINE_PATH = re.compile(r"(?:^|[^\w.])/(home|root|Users|work|farm)/\w")
 TOP = {
     ".ci", ".gitignore", "CHANGELOG.md", "Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "Makefile",
-    "README.md", "bench", "bindings-c", "bindings-node", "bindings-python", "cli", "core", "docs", "examples", "go",
+    "README.md",
+    "rustfmt.toml", "bench", "bindings-c", "bindings-node", "bindings-python", "cli", "core", "docs", "examples", "go",
     "tests",
 }  # fmt: skip
 SELF = "tests/checks/test_tree.py"

@@ -5,14 +5,20 @@ To add a check, add a step here; `make test-GROUP` and `make step NAME=…` find
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from . import counts, paths
-from .step import Command, Need, Step
+from .counts import Parser
+from .step import RESULTS_VARIABLE, Command, Need, Step
 
 ROOT = paths.ROOT
 PY = str(paths.PYTHON)
 RUFF = str(paths.VENV / "bin" / "ruff")
 PYTHON_SOURCES = ("bindings-python", "tests", "examples")
 RUFF_CONFIG = ("--config", "tests/ruff.toml")
+
+RESULTS = f"${RESULTS_VARIABLE}"
+"""Where the scenario runners of this run write, known only when it runs."""
 
 _TEST_NEEDS = (Need.VENV, Need.RUST, Need.SERVERS)
 
@@ -29,6 +35,27 @@ def _node_tests() -> list[list[str]]:
     # Node 20 finds no files by pattern.
     files = sorted((paths.NODE_PACKAGE / "test").rglob("*.test.mjs"))
     return [["node", "--test", *(str(file.relative_to(paths.NODE_PACKAGE)) for file in files)]]
+
+
+def _scenario_runners() -> tuple[Step, ...]:
+    """Each language's own tests run the scenarios; these steps run nothing but them, for `make test-scenarios`."""
+    cargo = _fixed(("cargo", "test", "--workspace", "--locked", "--no-fail-fast", "--test", "scenarios"))
+    python = _pytest("bindings-python/tests/test_scenarios.py")
+    node = _fixed(("node", "--test", "test/scenarios.test.mjs"))
+    go = _fixed(("go", "test", "-v", "-count=1", "-run", "^TestScenarios$", "."))
+    with_node = (*_TEST_NEEDS, Need.NODE_MODULES, Need.TYPESCRIPT)
+    rows: tuple[tuple[str, Command, Path, tuple[Need, ...], Parser], ...] = (
+        ("rust", cargo, ROOT, _TEST_NEEDS, counts.cargo),
+        ("python", python, ROOT, _TEST_NEEDS, counts.pytest),
+        ("node", node, paths.NODE_PACKAGE, with_node, counts.node),
+        ("go", go, paths.GO_MODULE, _TEST_NEEDS, counts.go),
+    )
+    return tuple(
+        Step(
+            f"{name}-scenarios", f"scenarios in {name}", ("scenarios",), command, cwd, needs, parser, only_by_name=True
+        )
+        for name, command, cwd, needs, parser in rows
+    )
 
 
 STEPS: tuple[Step, ...] = (
@@ -139,11 +166,21 @@ STEPS: tuple[Step, ...] = (
         "go",
         "Go tests with the race detector",
         ("go",),
-        _fixed(("go", "test", "-race", "-v", "-timeout", "25m", "./...")),
+        _fixed(("go", "test", "-race", "-v", "-count=1", "-timeout", "25m", "./...")),
         paths.GO_MODULE,
         _TEST_NEEDS,
         counts.go,
         timeout_s=1800,
+    ),
+    *_scenario_runners(),
+    Step(
+        "scenarios",
+        "every scenario in every language",
+        ("scenarios",),
+        _fixed((PY, "tests/scenarios/report.py", RESULTS)),
+        ROOT,
+        (Need.VENV,),
+        counts.plain,
     ),
     Step(
         "snippets",

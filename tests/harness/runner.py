@@ -20,7 +20,7 @@ from . import build, counts, paths, process, report, tools
 from .counts import Counts
 from .failure import HarnessError
 from .servers import Servers
-from .step import Need, Result, Step
+from .step import RESULTS_VARIABLE, Need, Result, Step
 
 KEPT_LOG_FOLDERS = 5
 
@@ -40,6 +40,8 @@ class Runner:
         self.run_id = uuid.uuid4().hex[:12]
         self.results: list[Result] = []
         self.logs = _fresh_log_folder()
+        self.scenarios = self.logs / "scenarios"
+        self.scenarios.mkdir()
         self._stack = ExitStack()
         self._problems: dict[Need, str] = {}
         self._servers: Servers | None = None
@@ -68,6 +70,7 @@ class Runner:
             "NO_COLOR": "1",
             "RUST_BACKTRACE": "1",
             "DRAYHORSE_SCALE": os.environ.get("DRAYHORSE_SCALE", "1"),
+            RESULTS_VARIABLE: str(self.scenarios),
             "DRAYHORSE_CLI": str(paths.CARGO_OUT / "drayhorse"),
             **servers,
         }
@@ -123,7 +126,8 @@ class Runner:
                 raise HarnessError(f"not run, {need.value} failed: {problem.splitlines()[0]}")
         env = {**self.env(), **step.env}
         code = 0
-        for argv in step.commands():
+        for words in step.commands():
+            argv = [env[word[1:]] if word.startswith("$") and word[1:] in env else word for word in words]
             code = process.run(argv, cwd=step.cwd, env=env, log=log, timeout_s=step.timeout_s) or code
         found = counts.read(step.counts, log.read_text(errors="replace")) if step.counts else Counts()
         if found.failed:

@@ -16,6 +16,10 @@ Command = Callable[[], list[list[str]]]
 """The command lines of a step, made when it runs: some depend on what a build put in place."""
 
 
+RESULTS_VARIABLE = "DRAYHORSE_SCENARIO_RESULTS"
+"""Names the folder of a run in which every language's scenario runner notes what it ran."""
+
+
 class Need(Enum):
     """What has to be there before a step can run; each is prepared once in a run."""
 

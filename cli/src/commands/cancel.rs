@@ -41,20 +41,11 @@ impl Cancel {
         if session.json {
             session.say_json(&json!(answers))?;
         }
-        let count = |result: &str| {
-            answers
-                .iter()
-                .filter(|answer| answer["result"] == result)
-                .count()
-        };
+        let count = |result: &str| answers.iter().filter(|answer| answer["result"] == result).count();
         match (count("not_found"), count("already_terminal")) {
             (0, 0) => Ok(()),
-            (0, ended) => Err(Failure::Refused(format!(
-                "{ended} had ended before and cannot be canceled"
-            ))),
-            (missing, _) => Err(Failure::NotFound(format!(
-                "{missing} of the jobs do not exist"
-            ))),
+            (0, ended) => Err(Failure::Refused(format!("{ended} had ended before and cannot be canceled"))),
+            (missing, _) => Err(Failure::NotFound(format!("{missing} of the jobs do not exist"))),
         }
     }
 }

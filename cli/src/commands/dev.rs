@@ -16,9 +16,7 @@ impl Dev {
     pub fn run(self, session: &Session) -> Result<(), Failure> {
         // A server address may hold a password, so it is not even quoted here.
         if !session.url.starts_with("embedded:") {
-            return Err(Failure::Usage(
-                "dev is for a private server: give --url embedded:FOLDER".to_owned(),
-            ));
+            return Err(Failure::Usage("dev is for a private server: give --url embedded:FOLDER".to_owned()));
         }
         let (stop, stopped) = mpsc::channel();
         ctrlc::set_handler(move || {

@@ -76,10 +76,7 @@ impl Enqueue {
             }
             Some(typed) => format!("\"payload\":{},", checked_json("the payload", typed)?),
         };
-        let args = format!(
-            "{{\"type\":{},{payload}\"options\":{options}}}",
-            Value::from(self.job_type)
-        );
+        let args = format!("{{\"type\":{},{payload}\"options\":{options}}}", Value::from(self.job_type));
         let made = session.call_text("enqueue", &args)?;
         if session.json {
             return session.say_json(&made);
@@ -93,16 +90,12 @@ impl Enqueue {
     fn options(&self) -> Result<Map<String, Value>, Failure> {
         let policy = match &self.retry_policy {
             None => Value::Null,
-            Some(typed) => serde_json::from_str(checked_json("--retry-policy", typed)?.get())
-                .unwrap_or(Value::Null),
+            Some(typed) => serde_json::from_str(checked_json("--retry-policy", typed)?.get()).unwrap_or(Value::Null),
         };
-        let key = self
-            .idempotency_key
-            .as_ref()
-            .map_or(Value::Null, |key| match self.key_ttl {
-                Some(ttl_ms) => json!({"key": key, "ttlMs": ttl_ms}),
-                None => json!({"key": key}),
-            });
+        let key = self.idempotency_key.as_ref().map_or(Value::Null, |key| match self.key_ttl {
+            Some(ttl_ms) => json!({"key": key, "ttlMs": ttl_ms}),
+            None => json!({"key": key}),
+        });
         let all = json!({
             "queue": self.queue,
             "version": self.version,
@@ -119,13 +112,8 @@ impl Enqueue {
             "endpoint": self.endpoint,
             "synthetic": if self.synthetic { json!(true) } else { Value::Null },
         });
-        let Value::Object(all) = all else {
-            unreachable!("json! of an object is an object")
-        };
-        Ok(all
-            .into_iter()
-            .filter(|(_, value)| !value.is_null())
-            .collect())
+        let Value::Object(all) = all else { unreachable!("json! of an object is an object") };
+        Ok(all.into_iter().filter(|(_, value)| !value.is_null()).collect())
     }
 }
 

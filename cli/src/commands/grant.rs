@@ -38,19 +38,11 @@ impl Access {
 impl Grant {
     /// `verb` is `grant` or `revoke`.
     pub fn run(self, session: &Session, verb: &str) -> Result<(), Failure> {
-        session.call(
-            verb,
-            &json!({"role": self.role, "access": self.access.name()}),
-        )?;
+        session.call(verb, &json!({"role": self.role, "access": self.access.name()}))?;
         if session.json {
-            return session
-                .say_json(&json!({"role": self.role, "access": self.access.name(), "done": verb}));
+            return session.say_json(&json!({"role": self.role, "access": self.access.name(), "done": verb}));
         }
-        let (role, schema, access) = (
-            text::line(&self.role),
-            text::line(&session.schema),
-            self.access.name(),
-        );
+        let (role, schema, access) = (text::line(&self.role), text::line(&session.schema), self.access.name());
         session.say(&match verb {
             "grant" => format!("{role} is a {access} in schema {schema}."),
             _ => format!("{role} is no {access} in schema {schema} any more."),

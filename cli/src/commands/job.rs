@@ -52,26 +52,9 @@ fn facts(job: &Value) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("job", text::value(&job["id"])),
         ("state", state(job)),
-        (
-            "type",
-            format!(
-                "{}@{}",
-                text::value(&job["type"]),
-                text::value(&job["version"])
-            ),
-        ),
-        (
-            "queue",
-            format!(
-                "{}, priority {}",
-                text::value(&job["queue"]),
-                job["priority"]
-            ),
-        ),
-        (
-            "attempt",
-            format!("{} of {}", job["attempt"], job["maxAttempts"]),
-        ),
+        ("type", format!("{}@{}", text::value(&job["type"]), text::value(&job["version"]))),
+        ("queue", format!("{}, priority {}", text::value(&job["queue"]), job["priority"])),
+        ("attempt", format!("{} of {}", job["attempt"], job["maxAttempts"])),
     ];
     for reason in job["waiting"].as_array().into_iter().flatten() {
         rows.push(("waits", waits(reason)));
@@ -89,20 +72,12 @@ fn facts(job: &Value) -> Vec<(&'static str, String)> {
         ("deadline", "deadline"),
         ("finished", "finishedAt"),
     ];
-    rows.extend(
-        times
-            .iter()
-            .filter_map(|(name, key)| Some((*name, time::shown(job[key].as_str()?)))),
-    );
+    rows.extend(times.iter().filter_map(|(name, key)| Some((*name, time::shown(job[key].as_str()?)))));
     rows.extend(duration(&job["timeoutMs"]).map(|timeout| ("timeout", timeout)));
     let policy = &job["retryPolicy"];
     rows.push((
         "policy",
-        if policy.is_null() {
-            "none (compatibility delays)".to_owned()
-        } else {
-            text::value(policy)
-        },
+        if policy.is_null() { "none (compatibility delays)".to_owned() } else { text::value(policy) },
     ));
     if job["tags"].as_array().is_some_and(|tags| !tags.is_empty()) {
         rows.push(("tags", text::value(&job["tags"])));
@@ -136,15 +111,9 @@ fn duration(ms: &Value) -> Option<String> {
 }
 
 fn data(job: &Value) -> Vec<(&'static str, String)> {
-    let payload = job.get("payload").map_or_else(
-        || "(none given)".to_owned(),
-        |payload| text::json(payload, true),
-    );
+    let payload = job.get("payload").map_or_else(|| "(none given)".to_owned(), |payload| text::json(payload, true));
     let mut rows = vec![("payload", payload)];
-    rows.extend(
-        job.get("result")
-            .map(|result| ("result", text::json(result, true))),
-    );
+    rows.extend(job.get("result").map(|result| ("result", text::json(result, true))));
     rows
 }
 
@@ -170,15 +139,9 @@ fn events(timeline: &Value) -> String {
         .flatten()
         .map(|event| {
             vec![
-                format!(
-                    "  {}",
-                    time::shown(event["at"].as_str().unwrap_or_default())
-                ),
+                format!("  {}", time::shown(event["at"].as_str().unwrap_or_default())),
                 text::value(&event["kind"]),
-                event["attempt"]
-                    .as_i64()
-                    .map(|attempt| format!("#{attempt}"))
-                    .unwrap_or_default(),
+                event["attempt"].as_i64().map(|attempt| format!("#{attempt}")).unwrap_or_default(),
                 event.as_object().map(explanation).unwrap_or_default(),
             ]
         })
@@ -193,20 +156,10 @@ fn explanation(event: &Map<String, Value>) -> String {
         let source = event.get("source").map(text::value).unwrap_or_default();
         parts.push(format!("next in {delay} by {source}"));
     }
-    parts.extend(
-        event
-            .get("runAt")
-            .and_then(Value::as_str)
-            .map(|at| format!("at {}", time::shown(at))),
-    );
+    parts.extend(event.get("runAt").and_then(Value::as_str).map(|at| format!("at {}", time::shown(at))));
     parts.extend(event.get("error").and_then(error_line));
-    let told = [
-        "at", "kind", "attempt", "delayMs", "source", "runAt", "error",
-    ];
-    for (key, value) in event
-        .iter()
-        .filter(|(key, value)| !told.contains(&key.as_str()) && !value.is_null())
-    {
+    let told = ["at", "kind", "attempt", "delayMs", "source", "runAt", "error"];
+    for (key, value) in event.iter().filter(|(key, value)| !told.contains(&key.as_str()) && !value.is_null()) {
         parts.push(format!("{} {}", text::line(key), text::value(value)));
     }
     parts.join(" · ")

@@ -62,10 +62,7 @@ impl Jobs {
             return session.say_json(&json!({"jobs": collected, "next": cursor}));
         }
         match cursor.as_str() {
-            Some(next) => session.say(&format!(
-                "\nThere are more: add --after {}",
-                text::line(next)
-            )),
+            Some(next) => session.say(&format!("\nThere are more: add --after {}", text::line(next))),
             None => Ok(()),
         }
     }
@@ -79,21 +76,14 @@ fn listing(jobs: &[Value]) -> String {
                 text::value(&job["id"]),
                 state(job),
                 text::value(&job["queue"]),
-                format!(
-                    "{}@{}",
-                    text::value(&job["type"]),
-                    text::value(&job["version"])
-                ),
+                format!("{}@{}", text::value(&job["type"]), text::value(&job["version"])),
                 format!("{}/{}", job["attempt"], job["maxAttempts"]),
                 when(job),
                 text::cut(&why(job), 100),
             ]
         })
         .collect();
-    table::render(
-        &["id", "state", "queue", "type", "attempt", "since", "why"],
-        &rows,
-    )
+    table::render(&["id", "state", "queue", "type", "attempt", "since", "why"], &rows)
 }
 
 /// The state, marked where an operator has to look twice.
@@ -112,9 +102,7 @@ pub fn state(job: &Value) -> String {
 }
 
 fn when(job: &Value) -> String {
-    let time = ["finishedAt", "claimedAt", "enqueuedAt"]
-        .iter()
-        .find_map(|key| job[key].as_str());
+    let time = ["finishedAt", "claimedAt", "enqueuedAt"].iter().find_map(|key| job[key].as_str());
     time.map(time::shown).unwrap_or_default()
 }
 
@@ -122,20 +110,10 @@ fn when(job: &Value) -> String {
 fn why(job: &Value) -> String {
     let waits: Vec<String> = job["waiting"]
         .as_array()
-        .map(|reasons| {
-            reasons
-                .iter()
-                .filter_map(|reason| Some(text::line(reason["message"].as_str()?)))
-                .collect()
-        })
+        .map(|reasons| reasons.iter().filter_map(|reason| Some(text::line(reason["message"].as_str()?))).collect())
         .unwrap_or_default();
     let ended = job["reason"].as_str().map(text::line);
-    waits
-        .into_iter()
-        .chain(ended)
-        .chain(error_line(&job["lastError"]))
-        .collect::<Vec<_>>()
-        .join("; ")
+    waits.into_iter().chain(ended).chain(error_line(&job["lastError"])).collect::<Vec<_>>().join("; ")
 }
 
 /// `Name: message` of a stored error.

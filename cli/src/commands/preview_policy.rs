@@ -24,13 +24,9 @@ impl PreviewPolicy {
     pub fn run(self, session: &Session) -> Result<(), Failure> {
         let policy: Value = serde_json::from_str(checked_json("the policy", &self.policy)?.get())
             .map_err(|e| Failure::Usage(format!("the policy is not JSON: {e}")))?;
-        let job_id = self
-            .job_id
-            .unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-        let answer = session.call(
-            "previewPolicy",
-            &json!({"policy": policy, "jobId": job_id, "attempts": self.attempts}),
-        )?;
+        let job_id = self.job_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        let answer =
+            session.call("previewPolicy", &json!({"policy": policy, "jobId": job_id, "attempts": self.attempts}))?;
         if session.json {
             return session.say_json(&answer);
         }
@@ -43,22 +39,14 @@ impl PreviewPolicy {
             .map(|(delay, attempt)| {
                 let ms = i128::from(delay.as_i64().unwrap_or_default());
                 total += ms;
-                vec![
-                    format!("{attempt}"),
-                    format!("{ms}"),
-                    time::shown_ms(ms),
-                    time::shown_ms(total),
-                ]
+                vec![format!("{attempt}"), format!("{ms}"), time::shown_ms(ms), time::shown_ms(total)]
             })
             .collect();
         session.say(&format!(
             "{}\nJob {}\n\n{}",
             text::value(&answer["policy"]),
             text::line(&job_id),
-            table::render(
-                &["failed attempt", "delay in ms", "delay", "waited in all"],
-                &rows
-            )
+            table::render(&["failed attempt", "delay in ms", "delay", "waited in all"], &rows)
         ))
     }
 }

@@ -19,10 +19,8 @@ pub struct Prune {
 
 impl Prune {
     pub fn run(self, session: &Session) -> Result<(), Failure> {
-        let spinner = ProgressBar::new_spinner().with_style(
-            ProgressStyle::with_template("{spinner} {pos} jobs removed")
-                .expect("a constant template"),
-        );
+        let spinner = ProgressBar::new_spinner()
+            .with_style(ProgressStyle::with_template("{spinner} {pos} jobs removed").expect("a constant template"));
         let mut removed = 0;
         loop {
             let answer = session.call("prune", &json!({"limit": self.limit}))?;

@@ -56,19 +56,16 @@ pub struct Redrive {
 impl Redrive {
     pub fn run(self, session: &Session) -> Result<(), Failure> {
         match &self.id {
-            Some(_) if !self.filter.is_empty() => Err(Failure::Usage(
-                "redrive takes an id or a filter, not both".to_owned(),
-            )),
+            Some(_) if !self.filter.is_empty() => {
+                Err(Failure::Usage("redrive takes an id or a filter, not both".to_owned()))
+            }
             Some(id) => self.one(session, id),
             None => self.many(session),
         }
     }
 
     fn request(&self) -> Map<String, Value> {
-        let request_id = self
-            .request_id
-            .clone()
-            .unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        let request_id = self.request_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
         let request = json!({
             "actor": self.actor.clone().unwrap_or_else(default_actor),
             "reason": self.reason,
@@ -77,9 +74,7 @@ impl Redrive {
             "copyCheckpoints": self.copy_checkpoints,
             "newEffectKey": self.new_effect_key,
         });
-        let Value::Object(request) = request else {
-            unreachable!("json! of an object is an object")
-        };
+        let Value::Object(request) = request else { unreachable!("json! of an object is an object") };
         request
     }
 
@@ -116,18 +111,12 @@ impl Redrive {
         }
         // A resumed request finds its jobs redriven already; asking for them again returns the same ids.
         if count == 0 && self.request_id.is_none() {
-            return if session.json {
-                session.say_json(&json!([]))
-            } else {
-                session.say("Nothing to redrive.")
-            };
+            return if session.json { session.say_json(&json!([])) } else { session.say("Nothing to redrive.") };
         }
         session.confirm(&format!("Redrive {count} jobs?"), self.yes)?;
         let request = self.request();
         let request_id = text::value(&request["requestId"]);
-        eprintln!(
-            "Request {request_id}: to resume after an interruption add --request-id {request_id}"
-        );
+        eprintln!("Request {request_id}: to resume after an interruption add --request-id {request_id}");
         let made = self.pages(session, request, &filter, count)?;
         if session.json {
             return session.say_json(&Value::from(made));
@@ -142,15 +131,12 @@ impl Redrive {
         filter: &Map<String, Value>,
         expected: u64,
     ) -> Result<Vec<Value>, Failure> {
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {per_sec} {eta}")
-            .expect("a constant template");
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {per_sec} {eta}").expect("a constant template");
         let bar = ProgressBar::new(expected).with_style(style);
         request.insert("filter".to_owned(), Value::from(filter.clone()));
         let mut made: Vec<Value> = Vec::new();
         loop {
-            let left = self
-                .limit
-                .map_or(PAGE, |limit| PAGE.min(limit - made.len() as u64));
+            let left = self.limit.map_or(PAGE, |limit| PAGE.min(limit - made.len() as u64));
             if left == 0 {
                 break;
             }
@@ -171,10 +157,7 @@ impl Redrive {
 fn risks(preview: &Value) -> String {
     table::facts(&[
         ("failed jobs", text::value(&preview["count"])),
-        (
-            "may have reached an endpoint",
-            text::value(&preview["withEndpoint"]),
-        ),
+        ("may have reached an endpoint", text::value(&preview["withEndpoint"])),
         ("uncertain", text::value(&preview["uncertain"])),
     ])
 }

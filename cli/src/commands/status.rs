@@ -18,20 +18,11 @@ impl Status {
         let queues = session.call("counts", &json!({"filter": {}, "by": "queue"}))?;
         let workers = session.call("workers.list", &json!({}))?;
         if session.json {
-            return session
-                .say_json(&json!({"schema": schema, "queues": queues, "workers": workers}));
+            return session.say_json(&json!({"schema": schema, "queues": queues, "workers": workers}));
         }
         let rows = queues.as_array().map(Vec::as_slice).unwrap_or_default();
-        let mut out = format!(
-            "Schema {}, version {}\n\n",
-            text::line(&session.schema),
-            schema["version"]
-        );
-        out.push_str(&if rows.is_empty() {
-            "No jobs yet.\n".to_owned()
-        } else {
-            jobs_by_state(rows)
-        });
+        let mut out = format!("Schema {}, version {}\n\n", text::line(&session.schema), schema["version"]);
+        out.push_str(&if rows.is_empty() { "No jobs yet.\n".to_owned() } else { jobs_by_state(rows) });
         out.push('\n');
         out.push_str(&workers_line(&workers));
         session.say(&out)
@@ -43,45 +34,24 @@ fn jobs_by_state(queues: &[Value]) -> String {
     let mut rows: Vec<Vec<String>> = queues
         .iter()
         .map(|queue| {
-            std::iter::once(text::value(&queue["queue"]))
-                .chain(STATES.map(|s| queue[s].to_string()))
-                .collect()
+            std::iter::once(text::value(&queue["queue"])).chain(STATES.map(|s| queue[s].to_string())).collect()
         })
         .collect();
     if rows.len() > 1 {
-        let total = |state| {
-            queues
-                .iter()
-                .filter_map(|queue| queue[state].as_u64())
-                .sum::<u64>()
-                .to_string()
-        };
-        rows.push(
-            std::iter::once("all queues".to_owned())
-                .chain(STATES.map(total))
-                .collect(),
-        );
+        let total = |state| queues.iter().filter_map(|queue| queue[state].as_u64()).sum::<u64>().to_string();
+        rows.push(std::iter::once("all queues".to_owned()).chain(STATES.map(total)).collect());
     }
     table::render(&heading, &rows)
 }
 
 fn workers_line(workers: &Value) -> String {
     let workers = workers.as_array().map(Vec::as_slice).unwrap_or_default();
-    let sum = |key| {
-        workers
-            .iter()
-            .filter_map(|worker| worker[key].as_u64())
-            .sum::<u64>()
-    };
+    let sum = |key| workers.iter().filter_map(|worker| worker[key].as_u64()).sum::<u64>();
     match workers.len() {
         0 => "No worker is alive.\n".to_owned(),
         n => {
             let noun = if n == 1 { "worker" } else { "workers" };
-            format!(
-                "{n} {noun} alive, {} of {} slots in use (drayhorse workers)\n",
-                sum("running"),
-                sum("slots")
-            )
+            format!("{n} {noun} alive, {} of {} slots in use (drayhorse workers)\n", sum("running"), sum("slots"))
         }
     }
 }

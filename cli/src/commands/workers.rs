@@ -26,9 +26,7 @@ impl Workers {
                 vec![
                     worker["id"].to_string(),
                     text::value(&worker["name"]),
-                    [&worker["host"], &worker["pid"], &worker["language"]]
-                        .map(text::value)
-                        .join(" "),
+                    [&worker["host"], &worker["pid"], &worker["language"]].map(text::value).join(" "),
                     format!("{}/{}", worker["running"], worker["slots"]),
                     list(&worker["queues"], text::value),
                     list(&worker["handlers"], |h| {
@@ -38,21 +36,10 @@ impl Workers {
                 ]
             })
             .collect();
-        session.say(&table::render(
-            &[
-                "id", "name", "process", "running", "queues", "handlers", "seen",
-            ],
-            &rows,
-        ))
+        session.say(&table::render(&["id", "name", "process", "running", "queues", "handlers", "seen"], &rows))
     }
 }
 
 fn list(values: &Value, shown: impl Fn(&Value) -> String) -> String {
-    values
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(shown)
-        .collect::<Vec<_>>()
-        .join(" ")
+    values.as_array().into_iter().flatten().map(shown).collect::<Vec<_>>().join(" ")
 }

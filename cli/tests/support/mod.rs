@@ -36,42 +36,24 @@ impl Ended {
 /// Runs the program with nothing of the caller's environment that would change its answer.
 pub fn program(args: &[&str], env: &[(&str, &str)], input: &str) -> Ended {
     let mut command = command(args);
-    command
-        .envs(env.iter().copied())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.envs(env.iter().copied()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    child
-        .stdin
-        .take()
-        .expect("its input is a pipe")
-        .write_all(input.as_bytes())
-        .expect("it reads its input");
+    child.stdin.take().expect("its input is a pipe").write_all(input.as_bytes()).expect("it reads its input");
     let output = child.wait_with_output().expect("the program ends");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes UTF-8");
-    Ended {
-        code: output.status.code().expect("it was not killed"),
-        out: text(output.stdout),
-        err: text(output.stderr),
-    }
+    Ended { code: output.status.code().expect("it was not killed"), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// The program, not started.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_drayhorse"));
-    command
-        .args(args)
-        .env_remove("DRAYHORSE_URL")
-        .env_remove("DRAYHORSE_SCHEMA")
-        .env("USER", "tester");
+    command.args(args).env_remove("DRAYHORSE_URL").env_remove("DRAYHORSE_SCHEMA").env("USER", "tester");
     command
 }
 
 /// A variable the harness sets.
 pub fn setting(name: &str) -> String {
-    std::env::var(name)
-        .unwrap_or_else(|_| panic!("{name} is not set: run `make test-rust` or `make servers`"))
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `make test-rust` or `make servers`"))
 }
 
 /// A schema of the test's own, dropped at its end.
@@ -83,10 +65,7 @@ pub struct Queue {
 impl Queue {
     /// A schema that has not been migrated.
     pub fn unmigrated(name: &str) -> Queue {
-        Queue {
-            url: setting("DRAYHORSE_TEST_URL"),
-            schema: format!("cli_{name}_{}", std::process::id()),
-        }
+        Queue { url: setting("DRAYHORSE_TEST_URL"), schema: format!("cli_{name}_{}", std::process::id()) }
     }
 
     /// A migrated schema.
@@ -103,14 +82,7 @@ impl Queue {
 
     /// The same with something on its standard input.
     pub fn run_with(&self, args: &[&str], input: &str) -> Ended {
-        program(
-            args,
-            &[
-                ("DRAYHORSE_URL", &self.url),
-                ("DRAYHORSE_SCHEMA", &self.schema),
-            ],
-            input,
-        )
+        program(args, &[("DRAYHORSE_URL", &self.url), ("DRAYHORSE_SCHEMA", &self.schema)], input)
     }
 
     /// The program's JSON answer.
@@ -120,17 +92,12 @@ impl Queue {
 
     /// The core itself, for what the program does not do: claim and report.
     pub fn client(&self) -> Client {
-        Client::connect(&self.url, &json!({"schema": self.schema}).to_string())
-            .expect("the core connects")
+        Client::connect(&self.url, &json!({"schema": self.schema}).to_string()).expect("the core connects")
     }
 
     /// A job that has failed for good.
     pub fn failed_job(&self, args: &[&str], message: &str) -> String {
-        let id = self
-            .run(&[&["enqueue"], args, &["--max-attempts", "1"]].concat())
-            .ok()
-            .trim()
-            .to_owned();
+        let id = self.run(&[&["enqueue"], args, &["--max-attempts", "1"]].concat()).ok().trim().to_owned();
         let client = self.client();
         let kind = args[0];
         let claims = call(
@@ -140,8 +107,7 @@ impl Queue {
         );
         assert_eq!(claims[0]["id"], id.as_str());
         let claim = json!({"id": id, "fence": claims[0]["fence"]});
-        let error =
-            json!({"name": "Boom", "message": message, "stack": format!("at {message}\nat main")});
+        let error = json!({"name": "Boom", "message": message, "stack": format!("at {message}\nat main")});
         call(&client, "fail", json!({"claim": claim, "error": error}));
         client.close();
         id
@@ -150,21 +116,16 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let mut database = postgres::Client::connect(&self.url, postgres::NoTls)
-            .expect("the test database is there");
+        let mut database = postgres::Client::connect(&self.url, postgres::NoTls).expect("the test database is there");
         let quoted = self.schema.replace('"', "\"\"");
         database
-            .batch_execute(&format!(
-                "set client_min_messages = error; drop schema if exists \"{quoted}\" cascade"
-            ))
+            .batch_execute(&format!("set client_min_messages = error; drop schema if exists \"{quoted}\" cascade"))
             .expect("the schema can be dropped");
     }
 }
 
 /// One control call of the core.
 pub fn call(client: &Client, verb: &str, args: Value) -> Value {
-    let answer = client
-        .call(verb, &args.to_string())
-        .unwrap_or_else(|e| panic!("{verb} {args}: {e}"));
+    let answer = client.call(verb, &args.to_string()).unwrap_or_else(|e| panic!("{verb} {args}: {e}"));
     serde_json::from_str(&answer).expect("the core answers in JSON")
 }
