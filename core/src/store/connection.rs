@@ -15,9 +15,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use tokio_postgres::tls::{NoTls, TlsStream};
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Client, Row, Socket};
+use postgres::tls::{NoTls, TlsStream};
+use postgres::types::{ToSql, Type};
+use postgres::{Row, Socket};
+use tokio_postgres::{AsyncMessage, Client};
 
 /// A parameter and the type it is sent as.
 pub type Param<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -36,7 +37,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// How long saying goodbye may take.
 const GOODBYE: Duration = Duration::from_millis(200);
 
-type Failure = tokio_postgres::Error;
+type Failure = postgres::Error;
 type Poller = Box<
     dyn FnMut(&mut Context<'_>) -> Poll<Option<std::result::Result<AsyncMessage, Failure>>> + Send,
 >;

@@ -7,10 +7,10 @@ use crate::error::{Error, Kind};
 use serde_json::{Map, Value};
 use std::error::Error as _;
 use std::io;
-use tokio_postgres::error::DbError;
+use postgres::error::DbError;
 
 /// The typed error behind a failure of the driver.
-pub fn from_driver(error: &tokio_postgres::Error) -> Error {
+pub fn from_driver(error: &postgres::Error) -> Error {
     if let Some(refusal) = error.as_db_error() {
         return from_server(refusal);
     }

@@ -16,8 +16,8 @@ pub use connection::{Connection, Notification, Param};
 pub use options::Options;
 pub use retry::{Backoff, Link};
 pub use schema::{Compatibility, Schema};
-pub use tokio_postgres::Row;
-pub use tokio_postgres::types::Type;
+pub use postgres::Row;
+pub use postgres::types::Type;
 
 use crate::embedded;
 use crate::error::{Error, Kind, Result};

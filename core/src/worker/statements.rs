@@ -292,7 +292,7 @@ impl Columns {
     }
 }
 
-fn get<'a, T: tokio_postgres::types::FromSql<'a>>(connection: &Connection, row: &'a Row, column: usize) -> Result<T> {
+fn get<'a, T: postgres::types::FromSql<'a>>(connection: &Connection, row: &'a Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(|e| connection.refuse_row(e))
 }
 
