@@ -185,6 +185,18 @@ test("what an error says decides in fail, and options say more", async (t) => {
   assert.deepEqual([snapshot.lastError.name, snapshot.lastError.message], ["NonError", "text"]);
 });
 
+test("a hint that is none is ignored with a note", async (t) => {
+  const { queue } = await openQueue(t);
+  for (const hint of [Number.NaN, -1, 0, "soon", null]) {
+    await queue.enqueue("job", 1, { retryPolicy: { type: "fixed", delayMs: 3_600_000 } });
+    const [claim] = await queue.claim({ handlers });
+    const { source } = await queue.fail(claim, new RetryableError("later", hint));
+    assert.equal(source, "policy:fixed");
+    const retry = (await queue.timeline(claim.id)).find(({ kind }) => kind === "retry_scheduled");
+    assert.equal(typeof retry.hintIgnored, "string");
+  }
+});
+
 test("cancel, release, counts and keyset lists", async (t) => {
   const { queue } = await openQueue(t);
   const jobs = await queue.enqueueMany(Array.from({ length: 5 }, (_, n) => ({ type: "job", payload: n })));

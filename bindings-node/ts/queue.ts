@@ -10,6 +10,7 @@ import { describe } from "./failure.js";
 import { decode, encodeArguments, encodePolicy, encodeValue, RawJson } from "./json.js";
 import { Line } from "./line.js";
 import { type NativeClient, native } from "./native.js";
+import { rawHint } from "./report.js";
 import { fromRows } from "./rows.js";
 import type {
   CancelResult,
@@ -196,9 +197,11 @@ export class Queue {
 
   /** Reports a failure; what `options` leaves open the chain of `error` decides. */
   async fail(claim: ClaimRef, error: unknown, options: FailOptions = {}): Promise<FailResult> {
+    const decision = { ...decisionOfChain(error), ...options };
     return this.#rows("fail", {
-      ...decisionOfChain(error),
-      ...options,
+      ...decision,
+      // A hint never makes an error of its own: a bad one is ignored, with a note.
+      retryAfterMs: rawHint(decision.retryAfterMs),
       claim: claimOf(claim),
       error: describe(error),
     });

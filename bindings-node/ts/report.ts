@@ -80,7 +80,7 @@ export function workerDelay(
 }
 
 /** A retry-after hint as the core can judge it: whatever JSON cannot say becomes a text that is no number. */
-function rawHint(hint: unknown): unknown {
+export function rawHint(hint: unknown): unknown {
   if (hint === undefined) return undefined;
   if (hint === Number.POSITIVE_INFINITY) return Number.MAX_VALUE;
   if (typeof hint === "number" && Number.isFinite(hint)) return hint;
