@@ -28,9 +28,9 @@ type slowServer struct {
 	open, most atomic.Int64
 }
 
-func newSlowServer(t *testing.T, delay time.Duration) *slowServer {
+func newSlowServer(t *testing.T, to string, delay time.Duration) *slowServer {
 	t.Helper()
-	target := must[*url.URL](t)(url.Parse(testURL(t)))
+	target := must[*url.URL](t)(url.Parse(to))
 	listener := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { listener.Close() })
 	s := &slowServer{}
@@ -82,6 +82,18 @@ func (s *slowServer) serve(client net.Conn, address string, delay time.Duration)
 
 // T43: contexts that end before the answer never cost a connection, and afterwards all is well.
 func TestEndedContextsDoNotSnowball(t *testing.T) {
+	storm(t, testURL(t))
+}
+
+func TestEndedContextsDoNotSnowballThroughPgBouncer(t *testing.T) {
+	bouncer := os.Getenv("DRAYHORSE_PGBOUNCER_URL")
+	if bouncer == "" {
+		t.Skip("DRAYHORSE_PGBOUNCER_URL is not set")
+	}
+	storm(t, bouncer)
+}
+
+func storm(t *testing.T, to string) {
 	length := 2 * time.Second
 	if soak {
 		length = 30 * time.Second
@@ -91,7 +103,7 @@ func TestEndedContextsDoNotSnowball(t *testing.T) {
 	if err := plain.Migrate(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	server := newSlowServer(t, 20*time.Millisecond)
+	server := newSlowServer(t, to, 20*time.Millisecond)
 	queue := must[*drayhorse.Queue](t)(drayhorse.Connect(testContext(t), server.url, drayhorse.WithSchema(schema), drayhorse.WithPoolSize(10)))
 	closed := false
 	defer func() {
@@ -100,7 +112,7 @@ func TestEndedContextsDoNotSnowball(t *testing.T) {
 		}
 	}()
 
-	storm, end := context.WithTimeout(context.Background(), length)
+	blowing, end := context.WithTimeout(context.Background(), length)
 	defer end()
 	var group sync.WaitGroup
 	var calls atomic.Int64
@@ -109,7 +121,7 @@ func TestEndedContextsDoNotSnowball(t *testing.T) {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			for i := 0; storm.Err() == nil; i++ {
+			for i := 0; blowing.Err() == nil; i++ {
 				key := fmt.Sprintf("%d-%d", caller, i)
 				ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 				_, err := queue.Enqueue(ctx, "a", nil, drayhorse.EnqueueOptions{IdempotencyKey: &drayhorse.IdempotencyKey{Key: key}})
