@@ -43,6 +43,8 @@ pub struct Look {
     listening: bool,
     announced_until_ms: Option<Millis>,
     announce_at_ms: Millis,
+    /// The database does not know our channel yet: an announcement tells it, also for cancels.
+    introduce: bool,
     withdraw: bool,
     vain: u32,
     woken_ms: Millis,
@@ -65,6 +67,7 @@ impl Look {
             listening: false,
             announced_until_ms: None,
             announce_at_ms: 0,
+            introduce: false,
             withdraw: false,
             vain: 0,
             woken_ms: 0,
@@ -87,6 +90,7 @@ impl Look {
     pub fn set_listening(&mut self, now: Millis, listening: bool) {
         if self.listening != listening {
             self.listening = listening;
+            self.introduce = listening;
             self.announced_until_ms = None;
             self.poll_ms = FIRST_POLL_MS.min(self.poll_most_ms);
             self.soon(now);
@@ -181,6 +185,16 @@ impl Look {
         }
     }
 
+    /// Whether the database is to be told our channel although there may be work.
+    pub fn introduce_wanted(&self) -> bool {
+        self.introduce
+    }
+
+    /// Whether the list of lanes is old while there is work in the known ones. A wake-up's look is not held up by it.
+    pub fn lanes_stale(&self, now: Millis) -> bool {
+        !self.woken && self.lanes_read_ms.is_some_and(|at| now >= at + self.lanes_good_for_ms)
+    }
+
     /// What is to be done when there is nothing to claim.
     pub fn step(&self) -> Step {
         self.step
@@ -191,17 +205,18 @@ impl Look {
         self.lanes_read_ms = Some(now);
         self.lanes_good_for_ms = 1_000 + (count as Millis / 3).min(4_000);
         self.lanes_again_ms = LANES_AGAIN_MS + (count as Millis / 10).min(1_000);
-        self.step = Step::Wait;
+        let asked_by_look = std::mem::replace(&mut self.step, Step::Wait) == Step::Lanes;
         if new {
             self.full = true;
             self.soon(now);
-        } else if self.at_ms == Millis::MAX {
+        } else if asked_by_look && self.at_ms == Millis::MAX {
             self.nothing(now, false);
         }
     }
 
     /// The sleep is announced: one more look, from the beginning.
     pub fn announced(&mut self, now: Millis, lanes: usize) {
+        self.introduce = false;
         self.step = Step::Wait;
         self.announced_until_ms = Some(now + ANNOUNCE_MS / 2);
         self.full = true;

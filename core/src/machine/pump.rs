@@ -108,6 +108,9 @@ impl Machine {
         if self.look.withdraw_wanted() {
             return Some((Query::Wake, None));
         }
+        if self.look.introduce_wanted() {
+            return Some((Query::Sleep { for_ms: self.look.announce_ms() }, None));
+        }
         let (mut room, gated_room) = self.room();
         if let Some(most) = self.pump.most {
             room = room.min(most);
@@ -116,6 +119,9 @@ impl Machine {
             return None;
         }
         let knows_some = self.lanes.any_claimable(now);
+        if knows_some && self.look.lanes_stale(now) {
+            return Some((Query::Lanes, None));
+        }
         if self.look.due(now) || (knows_some && self.lanes.look_due(now)) {
             let (full, woken) = self.look.begin();
             if self.lanes.ask_all(woken) {

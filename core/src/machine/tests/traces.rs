@@ -161,8 +161,15 @@ fn before_it_sleeps_a_worker_announces_it_and_looks_once_more_from_the_beginning
     t.on(Event::KeeperUp);
     assert_eq!(t.on(Event::KeeperAnswered { result: Ok(Cared::Done), up: true }), ["keeper: tick 1000"]);
     assert_eq!(t.on(Event::PingHeard(1)), NOTHING);
-    t.rows(&[(7, 1, 5)]);
+    // Now that wake-ups arrive the database is told where to send them, also those of cancels.
+    assert_eq!(t.rows(&[(7, 1, 5)]), ["start 1: job 7", "pump: sleep"]);
+    assert_eq!(t.answer(Answer::Done), NOTHING);
     t.report(1, done());
+    assert_eq!(t.answer(Answer::Settled(vec![])), ["pump: lanes"]);
+    assert_eq!(t.answer(Answer::Lanes(vec![])), ["pump: claim 1 from [1] at [0] by [1]"]);
+    assert_eq!(t.rows(&[(6, 1, 5)]), ["start 2: job 6", "pump: wake"]);
+    assert_eq!(t.answer(Answer::Done), NOTHING);
+    t.report(2, done());
     assert_eq!(t.answer(Answer::Settled(vec![])), ["pump: claim 1 from [1] at [6] by [1]"]);
     assert_eq!(t.rows(&[]), NOTHING, "it lingers a moment");
     assert_eq!(t.after(5), ["pump: claim 1 from [1] at [6] by [1]"]);
@@ -173,7 +180,7 @@ fn before_it_sleeps_a_worker_announces_it_and_looks_once_more_from_the_beginning
     // The wake-up: first the job, then the announcement is taken back.
     t.now += 100;
     assert_eq!(t.on(Event::Woken), ["pump: claim 1 from [1] at [0] by [1]"]);
-    assert_eq!(t.rows(&[(8, 1, 9)]), ["start 2: job 8", "pump: wake"]);
+    assert_eq!(t.rows(&[(8, 1, 9)]), ["start 3: job 8", "pump: wake"]);
 }
 
 #[test]
@@ -513,11 +520,25 @@ fn the_hint_is_forgotten_after_five_seconds_of_steady_work() {
         assert_eq!(lines, [format!("start {n}: job {n}")]);
         t.now += 100;
         t.report(n, done());
-        let lines = t.answer(Answer::Settled(vec![]));
+        let mut lines = t.answer(Answer::Settled(vec![]));
+        if lines == ["pump: lanes"] {
+            lines = t.answer(Answer::Lanes(vec![]));
+        }
         hints.push(lines[0].contains("at [0]"));
     }
     let scans: Vec<usize> = hints.iter().enumerate().filter(|(_, full)| **full).map(|(n, _)| n).collect();
     assert_eq!(scans, [49], "at five seconds, not at each claim");
+}
+
+#[test]
+fn a_worker_that_is_never_idle_learns_of_new_lanes() {
+    let mut t = Trace::running(settings(1), vec![lane(1, 0, None)]);
+    t.rows(&[(7, 1, 1)]);
+    t.now += 1_500;
+    t.report(1, done());
+    assert_eq!(t.answer(Answer::Settled(vec![])), ["pump: lanes"]);
+    let lines = t.answer(Answer::Lanes(vec![lane(1, 0, None), lane(2, 9, None)]));
+    assert_eq!(lines, ["pump: claim 1 from [2, 1] at [0, 0] by [1, 1]"]);
 }
 
 #[test]
