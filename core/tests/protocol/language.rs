@@ -4,12 +4,10 @@ use drayhorse_core::error::{Error, Result};
 use drayhorse_core::store::{Connection, Type};
 use serde_json::{Value, json};
 
-/// How much of a literal size a run takes: 1 in `make test`, larger in `make soak`.
+/// A size that `DRAYHORSE_SCALE` multiplies, up to the literal one: 1 in `make test`, 100 in `make soak`.
 pub fn scaled(small: usize, literal: usize) -> usize {
-    match std::env::var("DRAYHORSE_SCALE").as_deref() {
-        Ok("soak") => literal,
-        _ => small,
-    }
+    let scale: usize = std::env::var("DRAYHORSE_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
+    (small * scale.max(1)).min(literal)
 }
 
 /// `select FUNCTION(ARGS)` with one JSON argument and one JSON answer.
