@@ -38,11 +38,7 @@ impl Client {
             let client = self.held.get()?;
             let letters = Arc::clone(&mailbox.letters);
             let token = letters.token();
-            let ticket = client.submit(
-                verb,
-                args,
-                Box::new(move |result| letters.deliver(token, result)),
-            );
+            let ticket = client.submit(verb, args, Box::new(move |result| letters.deliver(token, result)));
             Ok((token, ticket))
         })
     }

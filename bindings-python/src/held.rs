@@ -14,17 +14,12 @@ pub struct Held<T: Send + 'static> {
 impl<T: Send + 'static> Held<T> {
     /// An empty place, owned by this process.
     pub fn new() -> Held<T> {
-        Held {
-            pid: std::process::id(),
-            handle: OnceLock::new(),
-        }
+        Held { pid: std::process::id(), handle: OnceLock::new() }
     }
 
     /// Fills the place.
     pub fn set(&self, handle: T) -> Result<()> {
-        self.handle
-            .set(handle)
-            .map_err(|_| Error::new(Kind::Internal, "a handle was made twice"))
+        self.handle.set(handle).map_err(|_| Error::new(Kind::Internal, "a handle was made twice"))
     }
 
     /// The handle, for use in the process that made it. Asked before anything that takes a lock: in a forked child a
@@ -34,9 +29,7 @@ impl<T: Send + 'static> Held<T> {
             let cause = Kind::UsedAfterFork.cause();
             return Err(Error::new(Kind::UsedAfterFork, cause));
         }
-        self.handle
-            .get()
-            .ok_or_else(|| Error::new(Kind::Closed, "The handle is not connected."))
+        self.handle.get().ok_or_else(|| Error::new(Kind::Closed, "The handle is not connected."))
     }
 }
 
@@ -52,8 +45,6 @@ impl<T: Send + 'static> Drop for Held<T> {
         }
         // Python lets go of objects at any moment, with the interpreter's lock held and at its exit: the waiting that
         // a drop may involve is done elsewhere. If no thread can be had the drop happens here.
-        let _ = std::thread::Builder::new()
-            .name("drayhorse-drop".to_owned())
-            .spawn(move || drop(handle));
+        let _ = std::thread::Builder::new().name("drayhorse-drop".to_owned()).spawn(move || drop(handle));
     }
 }

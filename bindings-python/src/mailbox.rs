@@ -58,12 +58,7 @@ impl Letters {
         std::thread::Builder::new()
             .name(format!("drayhorse-{name}"))
             .spawn(move || letters.deliver(token, guarded(work)))
-            .map_err(|e| {
-                Error::new(
-                    Kind::Internal,
-                    format!("no thread could be started to {name}: {e}"),
-                )
-            })?;
+            .map_err(|e| Error::new(Kind::Internal, format!("no thread could be started to {name}: {e}")))?;
         Ok(token)
     }
 
@@ -77,10 +72,7 @@ impl Letters {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
-                    return Err(Error::new(
-                        Kind::Internal,
-                        format!("the mailbox cannot be read: {e}"),
-                    ));
+                    return Err(Error::new(Kind::Internal, format!("the mailbox cannot be read: {e}")));
                 }
             }
         }
@@ -101,15 +93,8 @@ impl Mailbox {
         let (bell, heard) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
         heard.set_nonblocking(true)?;
-        let letters = Letters {
-            bell,
-            heard,
-            arrived: Mutex::default(),
-            next: AtomicU64::new(1),
-        };
-        Ok(Mailbox {
-            letters: Arc::new(letters),
-        })
+        let letters = Letters { bell, heard, arrived: Mutex::default(), next: AtomicU64::new(1) };
+        Ok(Mailbox { letters: Arc::new(letters) })
     }
 
     /// The descriptor that is readable while something waits to be taken.
@@ -121,13 +106,7 @@ impl Mailbox {
     fn take(&self) -> PyResult<Vec<(u64, bool, String)>> {
         crate::failure::raising(|| {
             self.letters.listen()?;
-            let arrived = std::mem::take(
-                &mut *self
-                    .letters
-                    .arrived
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
+            let arrived = std::mem::take(&mut *self.letters.arrived.lock().unwrap_or_else(PoisonError::into_inner));
             Ok(arrived
                 .into_iter()
                 .map(|(token, result)| match result {

@@ -19,12 +19,7 @@ pub struct WorkerHandle {
 impl WorkerHandle {
     /// Starts a worker that rings `bell`: it is usable when the token has arrived in `mailbox` without a failure.
     #[staticmethod]
-    fn start(
-        client: &Client,
-        options: String,
-        bell: &Mailbox,
-        mailbox: &Mailbox,
-    ) -> PyResult<(WorkerHandle, u64)> {
+    fn start(client: &Client, options: String, bell: &Mailbox, mailbox: &Mailbox) -> PyResult<(WorkerHandle, u64)> {
         raising(|| {
             client.held.get()?;
             let held = Arc::new(Held::new());
@@ -33,11 +28,7 @@ impl WorkerHandle {
             let bell = Arc::clone(&bell.letters);
             let token = mailbox.letters.deliver_from_thread("start", move || {
                 let doorbell = Box::new(move || bell.ring());
-                place.set(bridge::WorkerHandle::start(
-                    client.get()?,
-                    &options,
-                    doorbell,
-                )?)?;
+                place.set(bridge::WorkerHandle::start(client.get()?, &options, doorbell)?)?;
                 Ok("null".to_owned())
             })?;
             Ok((WorkerHandle { held }, token))
@@ -60,11 +51,7 @@ impl WorkerHandle {
             let worker = self.held.get()?;
             let letters = Arc::clone(&mailbox.letters);
             let token = letters.token();
-            worker.submit(
-                verb,
-                args,
-                Box::new(move |result| letters.deliver(token, result)),
-            );
+            worker.submit(verb, args, Box::new(move |result| letters.deliver(token, result)));
             Ok(token)
         })
     }

@@ -8,15 +8,36 @@ import inspect
 import pytest
 from helpers import serving
 
-from drayhorse import AsyncQueue, ClosedError, NewJob, Queue, WaitTimeoutError, Worker, WorkerOptions
-from drayhorse._async_queue import AsyncWorkers
-from drayhorse._queue import Workers
+from drayhorse import (
+    AsyncQueue,
+    AsyncRun,
+    ClosedError,
+    NewJob,
+    Queue,
+    Run,
+    WaitTimeoutError,
+    Worker,
+    WorkerOptions,
+    _async_groups,
+    _groups,
+)
 
 
-@pytest.mark.parametrize(("plain", "awaited"), [(Queue, AsyncQueue), (Workers, AsyncWorkers)])
+@pytest.mark.parametrize(
+    ("plain", "awaited"),
+    [
+        (Queue, AsyncQueue),
+        (Run, AsyncRun),
+        *(
+            (getattr(_groups, name), getattr(_async_groups, f"Async{name}"))
+            for name in ("Endpoints", "Queues", "Workers")
+        ),
+    ],
+)
 def test_both_have_the_same_verbs(plain: type, awaited: type) -> None:
-    def verbs(kind: type) -> dict[str, inspect.Signature]:
-        return {name: inspect.signature(fn) for name, fn in vars(kind).items() if callable(fn) and name[0] != "_"}
+    def verbs(kind: type) -> dict[str, str]:
+        public = {name: fn for name, fn in vars(kind).items() if callable(fn) and name[0] != "_"}
+        return {name: str(inspect.signature(fn)).replace("Async", "") for name, fn in public.items()}
 
     assert verbs(plain) == verbs(awaited)
     assert all(inspect.iscoroutinefunction(vars(awaited)[name]) for name in verbs(awaited))

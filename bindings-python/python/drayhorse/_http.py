@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from . import _native
 from ._decision import ErrorDecision
+from ._record import record
 from .errors import InvalidArgumentError, from_json
 from .options import rfc3339
-from .results import record
 
 
 @dataclass(frozen=True, slots=True)

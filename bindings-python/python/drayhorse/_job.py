@@ -16,8 +16,8 @@ from . import _native
 from ._decision import JobCancelled
 from ._json import decode, encode
 from ._port import LoopPort, ThreadPort
+from ._record import time
 from .errors import PayloadInvalidError, from_json
-from .results import time
 
 __all__ = ["AsyncJob", "Job"]
 

@@ -6,10 +6,11 @@ import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from . import _verbs
 from ._connection import Call, Connection, connect_options
+from ._groups import Endpoints, Queues, Run, Workers
 from ._json import decode
 from ._port import ThreadPort
 from ._verbs import Access, CancelResult, HandlerSpec, HeartbeatResult, Request
@@ -17,22 +18,18 @@ from .errors import UsedAfterForkError
 from .options import MISSING, EnqueueOptions, FailOptions, JobFilter, NewJob, TlsOptions
 from .results import (
     Claim,
-    Counts,
     Enqueued,
-    JobPage,
-    JobSnapshot,
     Migrated,
-    Outcome,
     PolicyPreview,
     Pruned,
     Redriven,
     RedrivePreview,
+    ReplayPreview,
     SchemaVersion,
     Settled,
     Statement,
-    TimelineEntry,
-    WorkerInfo,
 )
+from .snapshots import Counts, JobPage, JobSnapshot, Outcome, TimelineEntry
 
 T = TypeVar("T")
 
@@ -46,7 +43,9 @@ class Queue:
     def __init__(self) -> None:
         self._connection = Connection()
         self._port = ThreadPort()
-        self.workers = Workers(self)
+        self.endpoints = Endpoints(self._run)
+        self.queues = Queues(self._run)
+        self.workers = Workers(self._run)
 
     @classmethod
     def connect(
@@ -173,11 +172,56 @@ class Queue:
             "limit": limit,
             "after": after,
         }
-        return self._run(_verbs.redrive(which, options))
+        return self._run(_verbs.repeat("redrive", which, options))
 
     def redrive_preview(self, filter: JobFilter | None = None) -> RedrivePreview:
         """How many jobs a redrive by this filter would make, and what they risk."""
         return self._run(_verbs.redrive_preview(filter))
+
+    def replay(
+        self,
+        which: str | JobFilter,
+        *,
+        reason: str,
+        actor: str,
+        request_id: str,
+        acknowledge_duplicate_risk: bool = False,
+        copy_checkpoints: bool = False,
+        new_effect_key: bool = False,
+        max_attempts: int | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> builtins.list[Redriven]:
+        """Makes new jobs of ended ones, however they ended, each with one attempt unless `max_attempts` says more.
+
+        Look at `replay_preview` first. By filter and by `request_id` as `redrive`.
+        """
+        options = {
+            "reason": reason,
+            "actor": actor,
+            "request_id": request_id,
+            "acknowledge_duplicate_risk": acknowledge_duplicate_risk,
+            "copy_checkpoints": copy_checkpoints,
+            "new_effect_key": new_effect_key,
+            "max_attempts": max_attempts,
+            "limit": limit,
+            "after": after,
+        }
+        return self._run(_verbs.repeat("replay", which, options))
+
+    @overload
+    def replay_preview(self, which: str) -> ReplayPreview: ...
+    @overload
+    def replay_preview(self, which: JobFilter) -> RedrivePreview: ...
+    def replay_preview(self, which: str | JobFilter) -> ReplayPreview | RedrivePreview:
+        """What a replay would run and what speaks against it; by filter how many jobs it would make."""
+        if isinstance(which, JobFilter):
+            return self._run(_verbs.replay_preview_filter(which))
+        return self._run(_verbs.replay_preview(which))
+
+    def start_run(self, name: str) -> Run:
+        """Starts a run, to which jobs can be added until it is finished."""
+        return Run(self, self._run(_verbs.start_run(name)))
 
     def preview_policy(
         self, policy: Mapping[str, object], *, job_id: str | None = None, attempts: int | None = None
@@ -225,14 +269,3 @@ class Queue:
     def revoke(self, role: str, access: Access) -> None:
         """Takes them away."""
         self._run(_verbs.revoke(role, access))
-
-
-class Workers:
-    """`queue.workers`: the worker processes of a queue database."""
-
-    def __init__(self, queue: Queue) -> None:
-        self._queue = queue
-
-    def list(self) -> builtins.list[WorkerInfo]:
-        """Who is alive, what it handles and how much it runs."""
-        return self._queue._run(_verbs.workers_list())

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from ._decision import error_report, marked_error, raw
 from ._json import encode
+from ._record import record, records
 from .errors import InvalidArgumentError, PayloadInvalidError
 from .options import (
     MISSING,
@@ -26,26 +27,21 @@ from .options import (
 )
 from .results import (
     Claim,
-    Counts,
     Enqueued,
     HandlerKey,
-    JobPage,
-    JobSnapshot,
     Migrated,
-    Outcome,
     PolicyPreview,
     Pruned,
     Redriven,
     RedrivePreview,
+    ReplayPreview,
+    RunSnapshot,
     SchemaVersion,
     Settled,
     Statement,
-    TimelineEntry,
     WorkerInfo,
-    record,
-    records,
-    timeline,
 )
+from .snapshots import Counts, JobPage, JobSnapshot, Outcome, TimelineEntry, timeline
 
 T = TypeVar("T")
 
@@ -64,11 +60,18 @@ class Request(Generic[T]):
     read: Callable[[Any], T]
 
 
-def _nothing(_: Any) -> None:
+def optional(kind: type[T]) -> Callable[[Any], T | None]:
+    """Reads one record, or null."""
+    return lambda sent: None if sent is None else record(kind, sent)
+
+
+def nothing(_: Any) -> None:
+    """Reads an answer that says nothing."""
     return None
 
 
-def _reader(kind: type[T]) -> Callable[[Any], T]:
+def reader(kind: type[T]) -> Callable[[Any], T]:
+    """Reads one record."""
     return partial(record, kind)
 
 
@@ -77,15 +80,15 @@ def _payload(value: object, path: str) -> str:
 
 
 def migrate() -> Request[Migrated]:
-    return Request("migrate", "{}", _reader(Migrated))
+    return Request("migrate", "{}", reader(Migrated))
 
 
 def schema_version() -> Request[SchemaVersion]:
-    return Request("schemaVersion", "{}", _reader(SchemaVersion))
+    return Request("schemaVersion", "{}", reader(SchemaVersion))
 
 
 def assert_compatible() -> Request[None]:
-    return Request("assertCompatible", "{}", _nothing)
+    return Request("assertCompatible", "{}", nothing)
 
 
 def _new_job(type: object, payload: object, options: EnqueueOptions | None, path: str = "") -> str:
@@ -130,11 +133,11 @@ def enqueue_many(jobs: Iterable[NewJob | Mapping[str, object]]) -> Request[list[
 
 
 def enqueue_statement(jobs: Iterable[NewJob | Mapping[str, object]]) -> Request[Statement]:
-    return Request("enqueueStatement", _new_jobs(jobs), _reader(Statement))
+    return Request("enqueueStatement", _new_jobs(jobs), reader(Statement))
 
 
 def get(id: str) -> Request[JobSnapshot | None]:
-    return Request("get", encode_object({"id": id}), lambda sent: None if sent is None else record(JobSnapshot, sent))
+    return Request("get", encode_object({"id": id}), optional(JobSnapshot))
 
 
 def timeline_of(id: str) -> Request[list[TimelineEntry]]:
@@ -144,11 +147,11 @@ def timeline_of(id: str) -> Request[list[TimelineEntry]]:
 def list_jobs(filter: JobFilter | None, limit: int | None, after: str | None, payload: bool) -> Request[JobPage]:
     page = {key: value for key, value in (("limit", limit), ("after", after)) if value is not None}
     given = {"filter": filter or JobFilter(), "page": page, "payload": payload}
-    return Request("list", encode_object(given), _reader(JobPage))
+    return Request("list", encode_object(given), reader(JobPage))
 
 
 def counts(filter: JobFilter | None) -> Request[Counts]:
-    return Request("counts", encode_object({"filter": filter or JobFilter()}), _reader(Counts))
+    return Request("counts", encode_object({"filter": filter or JobFilter()}), reader(Counts))
 
 
 def wait(id: str, timeout_ms: int) -> Request[Outcome]:
@@ -161,21 +164,44 @@ def cancel(id: str, reason: str | None, actor: str | None) -> Request[CancelResu
     return Request("cancel", args, lambda sent: cast(CancelResult, sent["result"]))
 
 
-def redrive(which: str | JobFilter, options: Mapping[str, object]) -> Request[list[Redriven]]:
+def repeat(verb: str, which: str | JobFilter, options: Mapping[str, object]) -> Request[list[Redriven]]:
+    """`redrive` or `replay`."""
     target = {"filter": which} if isinstance(which, JobFilter) else {"id": which}
     # False is the default of every switch here.
     given = {name: value for name, value in options.items() if value is not False}
-    return Request("redrive", encode_object({**target, **given}), records(Redriven))
+    return Request(verb, encode_object({**target, **given}), records(Redriven))
 
 
 def redrive_preview(filter: JobFilter | None) -> Request[RedrivePreview]:
-    return Request("redrivePreview", encode_object({"filter": filter or JobFilter()}), _reader(RedrivePreview))
+    return Request("redrivePreview", encode_object({"filter": filter or JobFilter()}), reader(RedrivePreview))
+
+
+def replay_preview(id: str) -> Request[ReplayPreview]:
+    return Request("replayPreview", encode_object({"id": id}), reader(ReplayPreview))
+
+
+def replay_preview_filter(filter: JobFilter) -> Request[RedrivePreview]:
+    return Request("replayPreview", encode_object({"filter": filter}), reader(RedrivePreview))
+
+
+def start_run(name: str) -> Request[str]:
+    return Request("startRun", encode_object({"name": name}), lambda sent: str(sent["id"]))
+
+
+def finish_run(id: str) -> Request[RunSnapshot]:
+    return Request("finishRun", encode_object({"id": id}), reader(RunSnapshot))
+
+
+def get_run(id: str) -> Request[RunSnapshot | None]:
+    return Request(
+        "getRun", encode_object({"id": id}), lambda sent: None if sent is None else record(RunSnapshot, sent)
+    )
 
 
 def preview_policy(policy: Mapping[str, object], job_id: str | None, attempts: int | None) -> Request[PolicyPreview]:
     given = [f'"policy":{argument(policy, "retryPolicy")}']
     rest = encode_object({"job_id": job_id, "attempts": attempts})[1:-1]
-    return Request("previewPolicy", "{" + ",".join(given + ([rest] if rest else [])) + "}", _reader(PolicyPreview))
+    return Request("previewPolicy", "{" + ",".join(given + ([rest] if rest else [])) + "}", reader(PolicyPreview))
 
 
 def handler_key(spec: HandlerSpec) -> dict[str, str]:
@@ -202,7 +228,7 @@ def _claim(claim: Claim) -> str:
 
 def complete(claim: Claim, result: object) -> Request[Settled]:
     args = f'{{"claim":{_claim(claim)},"result":{_payload(result, "result")}}}'
-    return Request("complete", args, _reader(Settled))
+    return Request("complete", args, reader(Settled))
 
 
 def fail(claim: Claim, error: BaseException | Mapping[str, object] | str, options: FailOptions) -> Request[Settled]:
@@ -228,11 +254,11 @@ def fail(claim: Claim, error: BaseException | Mapping[str, object] | str, option
     given["retry_after_ms"] = raw(given["retry_after_ms"])
     rest = encode_object(given)[1:-1]
     args = f'{{"claim":{_claim(claim)},"error":{argument(told, "error")}{"," if rest else ""}{rest}}}'
-    return Request("fail", args, _reader(Settled))
+    return Request("fail", args, reader(Settled))
 
 
 def release(claim: Claim) -> Request[None]:
-    return Request("release", f'{{"claim":{_claim(claim)}}}', _nothing)
+    return Request("release", f'{{"claim":{_claim(claim)}}}', nothing)
 
 
 def heartbeat(claims: Sequence[Claim], lease_ms: int | None) -> Request[list[HeartbeatResult]]:
@@ -246,12 +272,12 @@ def workers_list() -> Request[list[WorkerInfo]]:
 
 
 def prune(limit: int | None) -> Request[Pruned]:
-    return Request("prune", encode_object({"limit": limit}), _reader(Pruned))
+    return Request("prune", encode_object({"limit": limit}), reader(Pruned))
 
 
 def grant(role: str, access: Access) -> Request[None]:
-    return Request("grant", encode_object({"role": role, "access": access}), _nothing)
+    return Request("grant", encode_object({"role": role, "access": access}), nothing)
 
 
 def revoke(role: str, access: Access) -> Request[None]:
-    return Request("revoke", encode_object({"role": role, "access": access}), _nothing)
+    return Request("revoke", encode_object({"role": role, "access": access}), nothing)

@@ -1,4 +1,4 @@
-"""`Worker`: the handlers of a process and the run that serves them."""
+"""`Worker`: the handlers of a process and the shift that serves them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ._async_queue import AsyncQueue
 from ._decision import Classifier
 from ._queue import Queue
-from ._run import Handler, Run
+from ._shift import Handler, Shift
 from ._verbs import handler_key
 from .errors import InvalidArgumentError, WrongStateError
 from .options import LOCAL_OPTIONS, WorkerOptions, encode_object
@@ -34,7 +34,7 @@ class Worker:
         self._handlers: dict[HandlerKey, Handler] = {}
         # Reentrant: a signal handler of the program may call `stop` at any moment.
         self._lock = threading.RLock()
-        self._run: Run | None = None
+        self._shift: Shift | None = None
         self._stop_wanted = False
 
     def handler(self, type: str, *, version: str = "1", classify_error: Classifier | None = None) -> Callable[[F], F]:
@@ -59,7 +59,7 @@ class Worker:
         with self._lock:
             if key in self._handlers:
                 raise InvalidArgumentError(f"{type}@{version} has a handler already", {"field": "type"})
-            if self._run is not None:
+            if self._shift is not None:
                 raise WrongStateError("Handlers cannot be added while the worker runs.")
             self._handlers[key] = Handler(fn, _is_async(fn), classify_error)
 
@@ -69,17 +69,17 @@ class Worker:
         A second signal ends the process at once with a code that is not zero. Raises what made it impossible to go on.
         """
         with self._lock:
-            if self._run is not None:
+            if self._shift is not None:
                 raise WrongStateError("The worker runs already.")
-            run = self._run = Run(dict(self._handlers), self._options)
+            shift = self._shift = Shift(dict(self._handlers), self._options)
             stopped = self._stop_wanted
         try:
             if stopped:
-                run.stop()
-            run.execute(self._queue._connection.client, self._native_options())
+                shift.stop()
+            shift.execute(self._queue._connection.client, self._native_options())
         finally:
             with self._lock:
-                self._run = None
+                self._shift = None
                 self._stop_wanted = False
 
     def stop(self) -> None:
@@ -88,15 +88,15 @@ class Worker:
         Before `run` it makes the next `run` end at once.
         """
         with self._lock:
-            run = self._run
+            shift = self._shift
             self._stop_wanted = True
-        if run is not None:
-            run.stop()
+        if shift is not None:
+            shift.stop()
 
     def health(self) -> Health:
         """For probes: is it alive and connected, how many slots are taken, which handlers are stuck."""
-        run = self._run
-        return Health(alive=False, phase="stopped") if run is None else run.health()
+        shift = self._shift
+        return Health(alive=False, phase="stopped") if shift is None else shift.health()
 
     def _native_options(self) -> str:
         given = {f.name: getattr(self._options, f.name) for f in fields(self._options) if f.name not in LOCAL_OPTIONS}

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 from ._json import encode
 from ._names import camel
 from .errors import InvalidArgumentError, PolicyInvalidError
+from .gates import CircuitSettings, RateLimit, Remove
 
 if TYPE_CHECKING:
     from ._decision import ErrorDecision
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MISSING",
+    "After",
     "EnqueueOptions",
     "FailOptions",
     "IdempotencyKey",
@@ -51,6 +53,14 @@ class IdempotencyKey:
     ttl_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class After:
+    """Which job to wait for, and on which of its ends to run: `succeeded` or `failed`. At another end it is skipped."""
+
+    job_id: str
+    on: Literal["succeeded", "failed"] = "succeeded"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnqueueOptions:
     """How one job is enqueued.
@@ -60,7 +70,8 @@ class EnqueueOptions:
     `timeout_ms`: limit of one attempt. `max_attempts`: 1 to 100, the first execution included; 25 by default.
     `retry_policy`: plain data with camelCase keys, `{"type": "fixed", "delayMs": 1000}` for example.
     `tags`: up to 20. `idempotency_key`: a text, or with its own time to live an `IdempotencyKey`.
-    `endpoint`: the destination the job talks to.
+    `endpoint`: the destination the job talks to. `after`: the job it waits for. `run_id`: the run it belongs to.
+    `synthetic`: a test of the endpoint, one attempt whatever the policy says.
     """
 
     queue: str | None = None
@@ -76,8 +87,9 @@ class EnqueueOptions:
     tags: Sequence[str] | None = None
     idempotency_key: str | IdempotencyKey | None = None
     endpoint: str | None = None
-    after: Mapping[str, object] | None = None
+    after: After | Mapping[str, object] | None = None
     synthetic: bool | None = None
+    run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +159,8 @@ class WorkerOptions:
     handle_signals: bool = True
 
 
-Options: TypeAlias = EnqueueOptions | FailOptions | JobFilter | TlsOptions | IdempotencyKey | WorkerOptions
+Nested: TypeAlias = IdempotencyKey | TlsOptions | JobFilter | After | RateLimit | CircuitSettings
+Options: TypeAlias = EnqueueOptions | FailOptions | WorkerOptions | Nested
 
 # What of WorkerOptions the core has no use for: it stays on this side.
 LOCAL_OPTIONS = frozenset({"retry_delay_ms", "classify_error", "on_error", "handle_signals"})
@@ -166,7 +179,9 @@ def argument(value: object, field: str) -> str:
     """The JSON text of an argument that is no payload."""
     if isinstance(value, datetime):
         return encode(rfc3339(value, field))
-    if isinstance(value, IdempotencyKey | TlsOptions | JobFilter):
+    if isinstance(value, Remove):
+        return "null"
+    if isinstance(value, Nested):
         return encode_options(value, f"{field}.")
     if field.rpartition(".")[2] == "retryPolicy":
         return encode(dict(value) if isinstance(value, Mapping) else value, field, PolicyInvalidError)

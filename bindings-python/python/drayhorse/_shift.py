@@ -1,4 +1,4 @@
-"""One run of a worker: takes events from the core, starts handlers, reports how they ended.
+"""One shift of a worker, from its start to the end of its drain: events in, handlers started, reports out.
 
 The thread that calls `execute` waits for events; handlers run in the pools. The core decides what a report means.
 """
@@ -19,10 +19,11 @@ from ._job import AsyncJob, Job, JobBase, Line, WorkerDelay
 from ._json import decode, encode
 from ._pools import HandlerLoop, HandlerThreads
 from ._port import LoopPort, ThreadPort
+from ._record import record
 from ._signals import draining
 from .errors import ClosedError, DrayhorseError, InternalError, from_json, make_error
 from .options import WorkerOptions
-from .results import HandlerKey, Health, record
+from .results import HandlerKey, Health
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Handler:
     classify_error: Classifier | None
 
 
-class Run:
+class Shift:
     """From the start of the native threads to their end."""
 
     def __init__(self, handlers: Mapping[HandlerKey, Handler], options: WorkerOptions) -> None:
@@ -73,7 +74,7 @@ class Run:
             self._call(self._native.stop)
 
     def health(self) -> Health:
-        """How the run is."""
+        """How it is."""
         sent = None if self._native is None else self._call(self._native.health)
         if sent is None:
             return Health(alive=True, phase="starting")
@@ -238,7 +239,7 @@ class Run:
         native = self._native
         if native is not None:
             try:
-                # Nothing comes of it after the run's end: this handler outlived the drain, its job was given back.
+                # Nothing comes of it after the shift's end: this handler outlived the drain, its job was given back.
                 self._call(lambda: native.report(reports))
             except DrayhorseError as error:
                 self.complain(error, job)
