@@ -21,7 +21,6 @@ from drayhorse import (
     FailOptions,
     IdempotencyConflictError,
     IdempotencyKey,
-    InternalError,
     InvalidArgumentError,
     JobFilter,
     LeaseLostError,
@@ -33,7 +32,6 @@ from drayhorse import (
     Queue,
     SchemaMissingError,
     WaitTimeoutError,
-    _native,
 )
 
 HOUR = EnqueueOptions(delay_ms=3_600_000)
@@ -341,12 +339,6 @@ def test_a_signal_ends_a_wait_at_once(queue: Queue) -> None:
         signal.signal(signal.SIGALRM, before)
     # The connection goes on working.
     assert queue.counts().ready == 1
-
-
-def test_a_panic_is_an_internal_error(monkeypatch: pytest.MonkeyPatch, queue: Queue) -> None:
-    # The core has no panic to offer; what PyO3 would make of one is what must never come out.
-    assert issubclass(InternalError, Exception)
-    assert not hasattr(_native, "PanicException")
 
 
 @pytest.fixture
