@@ -201,6 +201,16 @@ STEPS: tuple[Step, ...] = (
         counts.pytest,
         timeout_s=1800,
     ),
+    Step(
+        "faults",
+        "faults between processes",
+        ("faults",),
+        _pytest("tests/faults"),
+        ROOT,
+        (*_TEST_NEEDS, Need.NODE_MODULES, Need.TYPESCRIPT),
+        counts.pytest,
+        timeout_s=1800,
+    ),
 )
 
 

@@ -5,7 +5,9 @@ Started under `guard.py`, so that it ends with the harness. Used by `servers`.
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -49,7 +51,7 @@ class Postgres:
         self._env = dict(env)
         account.own(self._data)
         self._initialise()
-        self.port, self._guard = self._start()
+        self.port, self._guard = self._start_somewhere()
 
     @property
     def url(self) -> str:
@@ -66,18 +68,24 @@ class Postgres:
         if made.returncode != 0:
             raise HarnessError(f"initdb of {self.label} failed: {made.stderr.strip()}")
 
-    def _start(self) -> tuple[int, subprocess.Popen[bytes]]:
+    def _start_somewhere(self) -> tuple[int, subprocess.Popen[bytes]]:
         for _ in range(5):  # somebody else may take the port between our look and the server's bind
             port = free_port()
-            command = [str(self.binaries / "postgres"), "-D", str(self._data), "-p", str(port), "-k", str(self._data)]
-            for name, value in SETTINGS.items():
-                command += ["-c", f"{name}={value}"]
-            # SIGINT is PostgreSQL's fast shutdown: it ends the sessions of whoever forgot to.
-            guard = start_guarded("SIGINT", self._account, command, self.log, self._env)
-            if self._wait_ready(guard):
+            if guard := self._start(port):
                 return port, guard
+        raise self._did_not_start()
+
+    def _start(self, port: int) -> subprocess.Popen[bytes] | None:
+        command = [str(self.binaries / "postgres"), "-D", str(self._data), "-p", str(port), "-k", str(self._data)]
+        for name, value in SETTINGS.items():
+            command += ["-c", f"{name}={value}"]
+        # SIGINT is PostgreSQL's fast shutdown: it ends the sessions of whoever forgot to.
+        guard = start_guarded("SIGINT", self._account, command, self.log, self._env)
+        return guard if self._wait_ready(guard) else None
+
+    def _did_not_start(self) -> HarnessError:
         text = self.log.read_text(errors="replace").splitlines()[-5:]
-        raise HarnessError(f"{self.label} did not start:\n" + "\n".join(text))
+        return HarnessError(f"{self.label} did not start:\n" + "\n".join(text))
 
     def _wait_ready(self, guard: subprocess.Popen[bytes]) -> bool:
         # The postmaster writes its state into the eighth line of its pid file, as pg_ctl reads it.
@@ -92,6 +100,23 @@ class Postgres:
             time.sleep(0.05)
         stop_guarded(guard)
         return False
+
+    def crash(self) -> None:
+        """Kills the server as a fault would: nothing is written on the way out."""
+        pid = int((self._data / "postmaster.pid").read_text().splitlines()[0])
+        os.kill(pid, signal.SIGKILL)
+        self._guard.wait()
+
+    def restart(self) -> None:
+        """Starts it again on the same port, which recovers what had been committed."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            # Sessions of the killed server take a moment to notice; until then they hold its memory.
+            if guard := self._start(self.port):
+                self._guard = guard
+                return
+            time.sleep(0.2)
+        raise self._did_not_start()
 
     def stop(self) -> None:
         """Ends the server and waits for it."""
