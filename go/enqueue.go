@@ -36,6 +36,8 @@ type EnqueueOptions struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// After blocks the job until another one has ended.
 	After *After `json:"after,omitempty"`
+	// RunID makes the job one of a run; Run.Enqueue sets it.
+	RunID string `json:"runId,omitempty"`
 	// Synthetic makes the job a test of its endpoint: one attempt, no effect on the circuit.
 	Synthetic bool `json:"synthetic,omitempty"`
 }

@@ -51,67 +51,6 @@ func (q *Queue) Cancel(ctx context.Context, id string, options ...CancelOptions)
 	return answer.Result, err
 }
 
-// RedriveOptions say who makes new jobs from failed ones, and why. Actor, Reason and RequestID are needed.
-type RedriveOptions struct {
-	Actor  string `json:"actor"`
-	Reason string `json:"reason"`
-	// RequestID makes a repeated call answer the same jobs.
-	RequestID string `json:"requestId"`
-	// AcknowledgeDuplicateRisk is needed when an attempt may have reached an endpoint.
-	AcknowledgeDuplicateRisk bool `json:"acknowledgeDuplicateRisk,omitempty"`
-	CopyCheckpoints          bool `json:"copyCheckpoints,omitempty"`
-	// NewEffectKey gives the new job an idempotency key of its own instead of its source's.
-	NewEffectKey bool `json:"newEffectKey,omitempty"`
-	// Limit bounds a redrive by filter, 1,000 when absent; After is the last SourceID of the call before.
-	Limit int    `json:"limit,omitempty"`
-	After string `json:"after,omitempty"`
-}
-
-// Redriven is a new job and the failed one it repeats.
-type Redriven struct {
-	ID       string `json:"id"`
-	SourceID string `json:"sourceId"`
-}
-
-// Redrive makes a new job from a failed one.
-func (q *Queue) Redrive(ctx context.Context, id string, options RedriveOptions) (Redriven, error) {
-	var redriven []Redriven
-	err := q.call(ctx, "redrive", struct {
-		idArguments
-		RedriveOptions
-	}{idArguments{id}, options}, &redriven)
-	if err != nil {
-		return Redriven{}, err
-	}
-	if len(redriven) != 1 {
-		return Redriven{}, newError(ErrInternal, "redrive answered %d jobs for one", len(redriven))
-	}
-	return redriven[0], nil
-}
-
-// RedriveFilter makes new jobs from up to Limit failed ones that a filter selects; RedrivePreview counts them before.
-func (q *Queue) RedriveFilter(ctx context.Context, filter Filter, options RedriveOptions) ([]Redriven, error) {
-	var redriven []Redriven
-	return redriven, q.call(ctx, "redrive", struct {
-		filterArguments
-		RedriveOptions
-	}{filterArguments{filter}, options}, &redriven)
-}
-
-// RedrivePreview counts the failed jobs that a filter selects.
-type RedrivePreview struct {
-	Count int64 `json:"count"`
-	// WithEndpoint of them may have reached an endpoint, Uncertain of them may have had their effect.
-	WithEndpoint int64 `json:"withEndpoint"`
-	Uncertain    int64 `json:"uncertain"`
-}
-
-// RedrivePreview counts what RedriveFilter would make.
-func (q *Queue) RedrivePreview(ctx context.Context, filter Filter) (RedrivePreview, error) {
-	var preview RedrivePreview
-	return preview, q.call(ctx, "redrivePreview", filterArguments{filter}, &preview)
-}
-
 // PolicyPreview is a policy as it is stored and the delays it selects.
 type PolicyPreview struct {
 	Policy   json.RawMessage `json:"policy"`

@@ -16,6 +16,11 @@ import (
 // the call runs, the result is discarded and the call may have been applied: the error says which. An enqueue with an
 // idempotency key may be repeated to learn what became of it.
 type Queue struct {
+	// Endpoints, Queues and Contracts are the parts of the queue that operators change.
+	Endpoints Endpoints
+	Queues    Queues
+	Contracts Contracts
+
 	client clib.Client
 	calls  *calls
 	ended  chan struct{}
@@ -105,6 +110,7 @@ func Connect(ctx context.Context, url string, options ...Option) (*Queue, error)
 			return nil, r.err
 		}
 		q := &Queue{client: r.client, calls: newCalls(r.client.Submit), ended: make(chan struct{})}
+		q.Endpoints, q.Queues, q.Contracts = Endpoints{q}, Queues{q}, Contracts{q}
 		go q.deliver()
 		return q, nil
 	case <-ctx.Done():
