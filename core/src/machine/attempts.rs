@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::event::{Abort, Cause, Claim, ClaimRow, Ending, Failure, Handle, Millis, Settlement, Settling};
+use super::leases::Expired;
 
 /// Where an attempt is on this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// Claimed ahead; no handler yet.
     Waiting,
     /// The host has it.
@@ -18,7 +19,7 @@ enum Stage {
 
 /// Where it is on the database's side, as far as we know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hold {
+pub(super) enum Hold {
     /// Ours; no settlement yet.
     Open,
     /// A settlement waits or is on its way.
@@ -27,23 +28,23 @@ enum Hold {
     Over,
 }
 
-struct Attempt {
-    claim: Claim,
-    lane: i64,
-    stage: Stage,
-    hold: Hold,
-    lease_until_ms: Millis,
-    ends: Option<(Millis, Cause)>,
-    abort: Option<(Abort, Millis)>,
+pub(super) struct Attempt {
+    pub(super) claim: Claim,
+    pub(super) lane: i64,
+    pub(super) stage: Stage,
+    pub(super) hold: Hold,
+    pub(super) lease_until_ms: Millis,
+    pub(super) ends: Option<(Millis, Cause)>,
+    pub(super) abort: Option<(Abort, Millis)>,
     /// Our own clock says the lease is over; a success may still be accepted.
-    lapsed: bool,
-    checkpoints: bool,
+    pub(super) lapsed: bool,
+    pub(super) checkpoints: bool,
     /// A checkpoint was refused for holding another value: that is why it will fail.
-    conflict: bool,
+    pub(super) conflict: bool,
     /// Its own limit ended it.
-    limited: bool,
-    retry_delay_ms: Option<i64>,
-    row: Option<Box<ClaimRow>>,
+    pub(super) limited: bool,
+    pub(super) retry_delay_ms: Option<i64>,
+    pub(super) row: Option<Box<ClaimRow>>,
 }
 
 /// A handler that was asked to stop and has not.
@@ -55,37 +56,18 @@ pub struct Stuck {
     pub since_ms: Millis,
 }
 
-/// What a clock step found.
-#[derive(Default)]
-pub struct Expired {
-    pub aborts: Vec<(Handle, Abort)>,
-    pub settle: Vec<Settling>,
-}
-
-/// What a cancel request leads to.
-pub enum Canceling {
-    Nothing,
-    /// The handler is to be told.
-    Tell,
-    /// It had not started.
-    Settle(Settling),
-}
-
-/// A claim that is lost so shortly before its own limit was lost by that limit.
-const AHEAD_MS: Millis = 1_000;
-
 /// All attempts of one worker.
 pub struct Attempts {
-    by_handle: BTreeMap<Handle, Attempt>,
-    waiting: VecDeque<Handle>,
-    running: usize,
-    slots: usize,
-    lease_ms: Millis,
-    retry_delay_ms: Option<i64>,
-    next_handle: Handle,
-    limits_pending: usize,
+    pub(super) by_handle: BTreeMap<Handle, Attempt>,
+    pub(super) waiting: VecDeque<Handle>,
+    pub(super) running: usize,
+    pub(super) slots: usize,
+    pub(super) lease_ms: Millis,
+    pub(super) retry_delay_ms: Option<i64>,
+    pub(super) next_handle: Handle,
+    pub(super) limits_pending: usize,
     /// Nothing expires before this.
-    quiet_until_ms: Option<Millis>,
+    pub(super) quiet_until_ms: Option<Millis>,
 }
 
 impl Attempts {
@@ -212,7 +194,11 @@ impl Attempts {
             (Hold::Open, Ending::Complete(result)) => Some(Settlement::Complete(result)),
             (Hold::Open, _) if matches!(attempt.abort, Some((Abort::LeaseLost, _))) => None,
             (Hold::Open, Ending::Fail(failure)) => Some(Settlement::Fail(Failure {
-                cause: if attempt.conflict && failure.cause == Cause::Error { Cause::Checkpoint } else { failure.cause },
+                cause: if attempt.conflict && failure.cause == Cause::Error {
+                    Cause::Checkpoint
+                } else {
+                    failure.cause
+                },
                 ..failure
             })),
             (Hold::Open, Ending::Release) => Some(Settlement::Release("handed back by the worker")),
@@ -244,124 +230,11 @@ impl Attempts {
         Some(lane)
     }
 
-    /// All that a heartbeat renews: what is ours and not settled.
-    pub fn to_renew(&self) -> Vec<(Handle, Claim)> {
-        let ours = self.by_handle.iter().filter(|(_, a)| a.hold == Hold::Settling || (a.hold == Hold::Open && !a.lapsed));
-        let mut claims: Vec<(Handle, Claim)> = ours.map(|(handle, a)| (*handle, a.claim)).collect();
-        claims.sort_unstable_by_key(|(_, claim)| *claim);
-        claims
-    }
-
-    /// A heartbeat that was sent at `sent` renewed this one.
-    pub fn renewed(&mut self, handle: Handle, sent: Millis) {
-        if let Some(attempt) = self.by_handle.get_mut(&handle) {
-            attempt.lease_until_ms = attempt.lease_until_ms.max(sent + self.lease_ms);
-        }
-    }
-
-    /// Somebody asked to cancel the job.
-    pub fn cancel(&mut self, now: Millis, handle: Handle) -> Canceling {
-        let Some(attempt) = self.by_handle.get_mut(&handle) else { return Canceling::Nothing };
-        match (attempt.hold, attempt.stage) {
-            (Hold::Open, Stage::Running) if attempt.abort.is_none() => {
-                attempt.abort = Some((Abort::Cancel, now));
-                Canceling::Tell
-            }
-            (Hold::Open, Stage::Waiting) => {
-                self.waiting.retain(|other| *other != handle);
-                let settling = self.settle_unstarted(handle, Settlement::Release("canceled before it started"));
-                settling.map_or(Canceling::Nothing, Canceling::Settle)
-            }
-            _ => Canceling::Nothing,
-        }
-    }
-
-    /// The database says the claim is no longer current. Returns what the handler is to be told.
-    pub fn lost(&mut self, now: Millis, handle: Handle) -> Option<Abort> {
-        let attempt = self.by_handle.get_mut(&handle)?;
-        if attempt.hold != Hold::Open {
-            // A settlement decides; the heartbeat crossed it.
-            return None;
-        }
-        attempt.hold = Hold::Over;
-        let mut tell = None;
-        match attempt.stage {
-            Stage::Running if attempt.abort.is_none() => {
-                // Recovery, in some worker, may have been a moment ahead of us with the attempt's own limit.
-                let reason = match attempt.ends {
-                    Some((at, cause)) if at <= now + AHEAD_MS => abort_of(cause),
-                    _ => Abort::LeaseLost,
-                };
-                attempt.abort = Some((reason, now));
-                tell = Some(reason);
-            }
-            Stage::Waiting => {
-                attempt.stage = Stage::Returned;
-                self.waiting.retain(|other| *other != handle);
-            }
-            Stage::Running | Stage::Returned => {}
-        }
-        self.forget_if_over(handle);
-        tell
-    }
-
     /// What the worker's `retryDelayMs` says about this attempt, for its timeout.
     pub fn set_retry_delay(&mut self, handle: Handle, ms: Option<i64>) {
         if let Some(attempt) = self.by_handle.get_mut(&handle) {
             attempt.retry_delay_ms = ms;
         }
-    }
-
-    /// Ends what is past its timeout, deadline or lease.
-    pub fn expire(&mut self, now: Millis) -> Expired {
-        let mut found = Expired::default();
-        if self.quiet_until_ms.is_none_or(|at| now < at) {
-            return found;
-        }
-        let mut unstarted = Vec::new();
-        for (handle, a) in self.by_handle.iter_mut().filter(|(_, a)| a.hold == Hold::Open) {
-            let ended = a.ends.filter(|(at, _)| *at <= now).map(|(_, cause)| cause);
-            let lapsed = a.lease_until_ms <= now && !a.lapsed;
-            if ended.is_none() && !lapsed {
-                continue;
-            }
-            if a.stage == Stage::Waiting {
-                unstarted.push((*handle, ended));
-                continue;
-            }
-            let reason = ended.map_or(Abort::LeaseLost, abort_of);
-            if a.abort.is_none() {
-                a.abort = Some((reason, now));
-                found.aborts.push((*handle, reason));
-            }
-            match ended {
-                Some(cause) => {
-                    a.hold = Hold::Settling;
-                    a.limited = true;
-                    self.limits_pending += 1;
-                    let failure = Failure { worker_delay_ms: a.retry_delay_ms, ..limit_failure(cause) };
-                    found.settle.push(settling(*handle, a, Settlement::Fail(failure)));
-                }
-                None => a.lapsed = true,
-            }
-        }
-        for (handle, ended) in unstarted {
-            self.waiting.retain(|other| *other != handle);
-            match ended {
-                Some(Cause::Deadline) => {
-                    let failure = limit_failure(Cause::Deadline);
-                    found.settle.extend(self.settle_unstarted(handle, Settlement::Fail(failure)));
-                }
-                _ => found.settle.extend(self.settle_unstarted(handle, Settlement::Release("it waited too long for a slot"))),
-            }
-        }
-        self.quiet_until_ms = self.next_expiry();
-        found
-    }
-
-    /// When [`Attempts::expire`] is wanted next.
-    pub fn expires_at(&self) -> Option<Millis> {
-        self.quiet_until_ms
     }
 
     /// Handlers that were asked to stop and still run.
@@ -405,13 +278,7 @@ impl Attempts {
         }
     }
 
-    /// How long the lease still lasts if nothing renews it.
-    pub fn lease_remaining(&self, now: Millis, handle: Handle) -> Option<Millis> {
-        let attempt = self.by_handle.get(&handle)?;
-        if attempt.hold == Hold::Over { Some(0) } else { Some(attempt.lease_until_ms.saturating_sub(now)) }
-    }
-
-    fn settle_unstarted(&mut self, handle: Handle, settlement: Settlement) -> Option<Settling> {
+    pub(super) fn settle_unstarted(&mut self, handle: Handle, settlement: Settlement) -> Option<Settling> {
         let attempt = self.by_handle.get_mut(&handle)?;
         attempt.stage = Stage::Returned;
         attempt.row = None;
@@ -419,37 +286,13 @@ impl Attempts {
         Some(settling(handle, attempt, settlement))
     }
 
-    fn forget_if_over(&mut self, handle: Handle) {
+    pub(super) fn forget_if_over(&mut self, handle: Handle) {
         if self.by_handle.get(&handle).is_some_and(|a| a.hold == Hold::Over && a.stage == Stage::Returned) {
             self.by_handle.remove(&handle);
         }
     }
-
-    fn expect(&mut self, at: Millis) {
-        self.quiet_until_ms = Some(self.quiet_until_ms.map_or(at, |known| known.min(at)));
-    }
-
-    fn next_expiry(&self) -> Option<Millis> {
-        self.by_handle
-            .values()
-            .filter(|a| a.hold == Hold::Open)
-            .flat_map(|a| [(!a.lapsed).then_some(a.lease_until_ms), a.ends.map(|(at, _)| at)])
-            .flatten()
-            .min()
-    }
 }
 
-fn settling(handle: Handle, attempt: &Attempt, settlement: Settlement) -> Settling {
+pub(super) fn settling(handle: Handle, attempt: &Attempt, settlement: Settlement) -> Settling {
     Settling { handle, claim: attempt.claim, settlement, reduced: false }
-}
-
-fn abort_of(cause: Cause) -> Abort {
-    if cause == Cause::Deadline { Abort::Deadline } else { Abort::Timeout }
-}
-
-fn limit_failure(cause: Cause) -> Failure {
-    match cause {
-        Cause::Deadline => Failure::of(cause, "Deadline", "the job's deadline came while the handler ran"),
-        _ => Failure::of(cause, "Timeout", "the handler ran longer than the job's timeout"),
-    }
 }

@@ -68,7 +68,11 @@ impl Timetable {
 
     /// It was answered: at once again when more is due, else when the next thing is due.
     pub fn ticked(&mut self, now: Millis, more: bool, next_ms: Option<i64>) {
-        let pause = if more { 0 } else { next_ms.map_or(TICK_MS.1, |ms| (ms.max(0) as Millis + AFTER_MS).clamp(TICK_MS.0, TICK_MS.1)) };
+        let pause = if more {
+            0
+        } else {
+            next_ms.map_or(TICK_MS.1, |ms| (ms.max(0) as Millis + AFTER_MS).clamp(TICK_MS.0, TICK_MS.1))
+        };
         self.tick_at_ms = now + pause;
         self.calm += 1;
         if self.calm >= CALM && self.tick_rows < TICK_ROWS.1 {

@@ -196,14 +196,28 @@ pub struct Settling {
 pub enum Query {
     Register,
     Lanes,
-    Survey { lanes: Vec<i64>, hints: Vec<i64> },
-    Claim { claim: Uuid, lanes: Vec<i64>, hints: Vec<i64>, quotas: Vec<i32>, max_jobs: i32, async_commit: bool },
+    Survey {
+        lanes: Vec<i64>,
+        hints: Vec<i64>,
+    },
+    Claim {
+        claim: Uuid,
+        lanes: Vec<i64>,
+        hints: Vec<i64>,
+        quotas: Vec<i32>,
+        max_jobs: i32,
+        async_commit: bool,
+    },
     /// The rows of a claim whose answer was lost.
-    Claimed { claim: Uuid },
+    Claimed {
+        claim: Uuid,
+    },
     /// All of one kind, in the order of their jobs.
     Settle(Vec<Settling>),
     Progress(Vec<(Claim, Arc<str>)>),
-    Sleep { for_ms: i64 },
+    Sleep {
+        for_ms: i64,
+    },
     Wake,
     Unregister,
 }
@@ -266,8 +280,12 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Care {
     Heartbeat(Vec<(Handle, Claim)>),
-    Tick { max_rows: i32 },
-    Seen { running: i32 },
+    Tick {
+        max_rows: i32,
+    },
+    Seen {
+        running: i32,
+    },
     /// A notification to ourselves, to learn whether wake-ups arrive.
     Ping(u64),
 }
@@ -277,7 +295,11 @@ pub enum Care {
 pub enum Cared {
     /// Per claim: 0 accepted, 1 cancel requested, 2 lease lost.
     Beaten(Vec<i16>),
-    Ticked { moved: i32, more: bool, next_ms: Option<i64> },
+    Ticked {
+        moved: i32,
+        more: bool,
+        next_ms: Option<i64>,
+    },
     Done,
 }
 
@@ -287,9 +309,15 @@ pub enum Event {
     /// The pump has a connection.
     PumpUp,
     /// `up`: the connection may be used again.
-    PumpAnswered { result: Result<Answer>, up: bool },
+    PumpAnswered {
+        result: Result<Answer>,
+        up: bool,
+    },
     KeeperUp,
-    KeeperAnswered { result: Result<Cared>, up: bool },
+    KeeperAnswered {
+        result: Result<Cared>,
+        up: bool,
+    },
     /// A thread could not connect, for a reason that may pass.
     Unreachable(Error),
     /// The worker cannot go on.
@@ -302,9 +330,15 @@ pub enum Event {
     CancelHinted,
     PingHeard(u64),
     Reports(Vec<Report>),
-    Progress { handle: Handle, value: Arc<str> },
+    Progress {
+        handle: Handle,
+        value: Arc<str>,
+    },
     /// What the worker's `retryDelayMs` says, should the attempt end by its timeout.
-    RetryDelay { handle: Handle, ms: Option<i64> },
+    RetryDelay {
+        handle: Handle,
+        ms: Option<i64>,
+    },
     CheckpointSaved(Handle),
     CheckpointRefused(Handle),
     /// Drain: no new claims, running handlers may end within the grace time.
@@ -321,12 +355,25 @@ pub enum Action {
     Pump(Arc<Query>),
     Keep(Arc<Care>),
     /// Hand the job to the host.
-    Start { handle: Handle, row: Box<ClaimRow>, lane: Arc<LaneRow> },
-    Abort { handle: Handle, reason: Abort },
+    Start {
+        handle: Handle,
+        row: Box<ClaimRow>,
+        lane: Arc<LaneRow>,
+    },
+    Abort {
+        handle: Handle,
+        reason: Abort,
+    },
     /// Tell the host's `onError`.
-    Complain { error: Error, handle: Option<Handle>, job: Option<Uuid> },
+    Complain {
+        error: Error,
+        handle: Option<Handle>,
+        job: Option<Uuid>,
+    },
     /// Drop the listening connection and try again after the pause.
-    Relisten { after_ms: Millis },
+    Relisten {
+        after_ms: Millis,
+    },
     /// The end; nothing follows.
     Stopped(Option<Error>),
 }

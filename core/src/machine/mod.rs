@@ -8,7 +8,9 @@
 mod attempts;
 mod care;
 mod event;
+mod keeper;
 mod lanes;
+mod leases;
 mod look;
 mod progress;
 mod pump;
@@ -19,13 +21,13 @@ mod tests;
 mod wakeups;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use uuid::Uuid;
 
 use crate::error::{Error, Kind};
-use attempts::{Attempts, Canceling};
+use attempts::Attempts;
 use care::Timetable;
+use keeper::Keeper;
 use lanes::Lanes;
 use look::Look;
 use progress::Progress;
@@ -54,13 +56,6 @@ pub struct Settings {
     pub async_commit: bool,
     /// Makes the ids of claims; a test makes them predictable.
     pub new_claim_id: fn() -> Uuid,
-}
-
-/// The keeper's side.
-#[derive(Default)]
-struct Keeper {
-    up: bool,
-    care: Option<(Arc<Care>, Millis)>,
 }
 
 /// What `health()` tells.
@@ -143,9 +138,10 @@ impl Machine {
             return None;
         }
         let running = self.end.phase() == Phase::Running;
-        let mut due = [self.attempts.expires_at(), self.wakeups.expires_at(), self.end.due()].into_iter().flatten().min();
+        let mut due =
+            [self.attempts.expires_at(), self.wakeups.expires_at(), self.end.due()].into_iter().flatten().min();
         let mut also = |at: Option<Millis>| due = due.into_iter().chain(at).min();
-        if self.keeper.up && self.keeper.care.is_none() && self.registered {
+        if self.keeper.ready() && self.registered {
             also(Some(self.timetable.due(running && !self.attempts.limits_pending())));
             also(self.wakeups.ping_at());
         }
@@ -278,90 +274,6 @@ impl Machine {
         }
     }
 
-    fn keeper_answered(&mut self, now: Millis, result: crate::error::Result<Cared>, up: bool, out: &mut Vec<Action>) {
-        self.keeper.up = up;
-        let Some((care, sent)) = self.keeper.care.take() else { return };
-        match (&*care, result) {
-            (Care::Heartbeat(claims), Ok(Cared::Beaten(codes))) => {
-                for ((handle, _), code) in claims.iter().zip(codes) {
-                    match code {
-                        2 => {
-                            if let Some(reason) = self.attempts.lost(now, *handle) {
-                                out.push(Action::Abort { handle: *handle, reason });
-                            }
-                            self.progress.forget(*handle);
-                        }
-                        code => {
-                            self.attempts.renewed(*handle, sent);
-                            if code == 1 {
-                                match self.attempts.cancel(now, *handle) {
-                                    Canceling::Tell => out.push(Action::Abort { handle: *handle, reason: Abort::Cancel }),
-                                    Canceling::Settle(settling) => self.settlements.extend([settling]),
-                                    Canceling::Nothing => {}
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            (Care::Tick { .. }, Ok(Cared::Ticked { moved, more, next_ms })) => {
-                self.timetable.ticked(now, more, next_ms);
-                if moved > 0 {
-                    self.look.soon(now);
-                }
-            }
-            (Care::Ping(_), Ok(_)) => self.wakeups.sent(now),
-            (_, Ok(_)) => {}
-            (care, Err(error)) => {
-                let cut = error.kind() == Kind::StatementTimeout;
-                match care {
-                    Care::Heartbeat(_) => self.timetable.beat_failed(now),
-                    Care::Tick { .. } if cut => self.timetable.tick_too_long(now),
-                    Care::Tick { .. } => self.timetable.tick_failed(now),
-                    Care::Seen { .. } | Care::Ping(_) => {}
-                }
-                if !(cut && matches!(care, Care::Tick { .. })) {
-                    self.failed(now, error, out);
-                }
-            }
-        }
-    }
-
-    fn keeper_next(&mut self, now: Millis, out: &mut Vec<Action>) {
-        if !self.keeper.up || self.keeper.care.is_some() || !self.registered {
-            return;
-        }
-        let Some(care) = self.next_care(now) else { return };
-        let care = Arc::new(care);
-        self.keeper.care = Some((care.clone(), now));
-        out.push(Action::Keep(care));
-    }
-
-    fn next_care(&mut self, now: Millis) -> Option<Care> {
-        if self.timetable.beat_due(now) {
-            let claims = self.attempts.to_renew();
-            self.timetable.beat_sent(now, !claims.is_empty());
-            if !claims.is_empty() {
-                return Some(Care::Heartbeat(claims));
-            }
-        }
-        if let Some(number) = self.wakeups.ping_due(now) {
-            return Some(Care::Ping(number));
-        }
-        if self.timetable.take_seen(now) {
-            return Some(Care::Seen { running: self.attempts.running() as i32 });
-        }
-        // Recovery would end an attempt whose limit we are just reporting, without the worker's own delay.
-        if self.end.phase() == Phase::Running
-            && !self.attempts.limits_pending()
-            && let Some(max_rows) = self.timetable.tick_due(now)
-        {
-            self.timetable.tick_sent(now);
-            return Some(Care::Tick { max_rows });
-        }
-        None
-    }
-
     /// An error that is nobody's report: fatal ones end the worker, the others are said and lived with.
     fn failed(&mut self, now: Millis, error: Error, out: &mut Vec<Action>) {
         if is_fatal(&error) {
@@ -371,9 +283,17 @@ impl Machine {
         }
     }
 
-    fn complain(&mut self, now: Millis, error: Error, handle: Option<Handle>, job: Option<Uuid>, out: &mut Vec<Action>) {
+    fn complain(
+        &mut self,
+        now: Millis,
+        error: Error,
+        handle: Option<Handle>,
+        job: Option<Uuid>,
+        out: &mut Vec<Action>,
+    ) {
         if job.is_none() {
-            let known = self.complaints.iter().any(|(text, at)| text == error.message() && now < at + COMPLAIN_AGAIN_MS);
+            let known =
+                self.complaints.iter().any(|(text, at)| text == error.message() && now < at + COMPLAIN_AGAIN_MS);
             if known {
                 return;
             }

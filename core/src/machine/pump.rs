@@ -90,7 +90,8 @@ impl Machine {
             return None;
         }
         let due: Vec<_> = self.progress.take_due(now);
-        let values: Vec<_> = due.into_iter().filter_map(|(handle, value)| Some((self.attempts.current(handle)?, value))).collect();
+        let values: Vec<_> =
+            due.into_iter().filter_map(|(handle, value)| Some((self.attempts.current(handle)?, value))).collect();
         if !values.is_empty() {
             return Some((Query::Progress(values), None));
         }
@@ -196,8 +197,14 @@ impl Machine {
             (Query::Unregister, Answer::Done) => self.end.unregistered(),
             (Query::Progress(_), Answer::Done) => {}
             (query, answer) => {
-                let message = format!("an answer that does not fit its statement: {} for {}", answer.name(), query.name());
-                self.pump_failed(now, Sent { query: sent.query.clone(), ..sent }, Error::new(Kind::Internal, message), out);
+                let message =
+                    format!("an answer that does not fit its statement: {} for {}", answer.name(), query.name());
+                self.pump_failed(
+                    now,
+                    Sent { query: sent.query.clone(), ..sent },
+                    Error::new(Kind::Internal, message),
+                    out,
+                );
             }
         }
     }
@@ -222,7 +229,9 @@ impl Machine {
                 Verdict::Accepted => None,
                 Verdict::LeaseLost => Some(Error::new(
                     Kind::LeaseLost,
-                    format!("the report for job {job} was refused: its attempt was settled, recovered or claimed again"),
+                    format!(
+                        "the report for job {job} was refused: its attempt was settled, recovered or claimed again"
+                    ),
                 )),
                 Verdict::ResultRefused => Some(Error::new(
                     Kind::PayloadTooLarge,
@@ -277,7 +286,11 @@ impl Machine {
                 if let Refused::GivenUp(settling) = self.settlements.refused(batch.clone(), error.message()) {
                     self.attempts.settled(settling.handle);
                     let job = settling.claim.job;
-                    out.push(Action::Complain { error: unsettled(&error, job), handle: Some(settling.handle), job: Some(job) });
+                    out.push(Action::Complain {
+                        error: unsettled(&error, job),
+                        handle: Some(settling.handle),
+                        job: Some(job),
+                    });
                     return;
                 }
                 // The refusal is answered by the form in which it goes again.

@@ -88,12 +88,12 @@ impl Settlements {
             return Refused::Again;
         }
         let Some(single) = batch.pop() else { return Refused::Again };
-        match single.reduce(why) {
-            Ok(reduced) => {
-                self.alone.push_back(reduced);
+        match single.reduced_for(why) {
+            Some(failure) => {
+                self.alone.push_back(Settling { settlement: Settlement::Fail(failure), reduced: true, ..single });
                 Refused::Again
             }
-            Err(single) => Refused::GivenUp(single),
+            None => Refused::GivenUp(single),
         }
     }
 }
@@ -117,24 +117,21 @@ impl Settlement {
 }
 
 impl Settling {
-    /// A result the database cannot keep becomes an output failure; a failure it cannot keep loses its text.
-    fn reduce(self, why: &str) -> Result<Settling, Settling> {
-        if self.reduced {
-            return Err(self);
-        }
-        let failure = match &self.settlement {
-            Settlement::Complete(_) => Failure {
+    /// A result the database cannot keep becomes an output failure; a failure it cannot keep loses its text. Once.
+    fn reduced_for(&self, why: &str) -> Option<Failure> {
+        match &self.settlement {
+            _ if self.reduced => None,
+            Settlement::Complete(_) => Some(Failure {
                 retryable: Some(false),
                 uncertain: true,
                 ..Failure::of(Cause::Output, "OutputError", &format!("the result could not be stored: {why}"))
-            },
-            Settlement::Fail(failure) => Failure {
+            }),
+            Settlement::Fail(failure) => Some(Failure {
                 retryable: failure.retryable,
                 uncertain: failure.uncertain,
                 ..Failure::of(failure.cause, "Error", &format!("the error could not be stored: {why}"))
-            },
-            Settlement::Release(_) => return Err(self),
-        };
-        Ok(Settling { settlement: Settlement::Fail(failure), reduced: true, ..self })
+            }),
+            Settlement::Release(_) => None,
+        }
     }
 }

@@ -18,7 +18,10 @@ const TRY_AGAIN_MS: Millis = 60_000;
 pub enum Wanted {
     Nothing,
     /// The listening connection is silent: a new one, after the pause; `say` once that wake-ups are unusable.
-    Relisten { after_ms: Millis, say: bool },
+    Relisten {
+        after_ms: Millis,
+        say: bool,
+    },
 }
 
 /// The state of the listening connection.

@@ -31,12 +31,16 @@ pub fn submit(shared: &Arc<Shared>, client: &Client, verb: &str, args: &str, don
         Ok(Call::Ask { verb, args, handle }) => {
             let shared = Arc::downgrade(shared);
             let put = verb == "checkpointPut";
-            client.submit(verb, &args, Box::new(move |result| {
-                if put {
-                    remember(&shared, handle, &result);
-                }
-                done(result);
-            }));
+            client.submit(
+                verb,
+                &args,
+                Box::new(move |result| {
+                    if put {
+                        remember(&shared, handle, &result);
+                    }
+                    done(result);
+                }),
+            );
         }
         Err(error) => done(Err(error)),
     }
@@ -83,8 +87,9 @@ fn prepare(shared: &Shared, verb: &str, args: &str) -> Result<Call> {
         }
         other => {
             let shown = json::sanitize_text(other, 50);
-            let message =
-                format!("unknown call {shown}; handlers know checkpointGet, checkpointPut, progress and leaseRemaining");
+            let message = format!(
+                "unknown call {shown}; handlers know checkpointGet, checkpointPut, progress and leaseRemaining"
+            );
             Err(Error::argument("verb", message))
         }
     }

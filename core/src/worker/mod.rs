@@ -5,6 +5,7 @@ mod calls;
 mod options;
 mod outbox;
 mod report;
+mod rows;
 mod shared;
 mod statements;
 mod threads;
@@ -19,6 +20,9 @@ use crate::error::{Error, Kind, Result};
 use crate::machine::Event;
 use options::Options;
 use shared::Shared;
+
+/// A thread's name and what it does until the end.
+type Part = (&'static str, fn(&Shared));
 
 /// The longest a blocking `take` waits in one piece.
 const LONGEST_TAKE_MS: u64 = 3_600_000;
@@ -37,7 +41,7 @@ impl Worker {
         let store = client.store()?;
         store.refuse_fork()?;
         let shared = Arc::new(Shared::new(store, options, doorbell));
-        let parts: [(&str, fn(&Shared)); 4] = [
+        let parts: [Part; 4] = [
             ("pump", threads::pump),
             ("keeper", threads::keeper),
             ("listener", threads::listener),

@@ -130,7 +130,8 @@ fn check_name(field: &str, name: &str) -> Result<()> {
 
 /// For people who look at the list of workers.
 fn host_name() -> String {
-    let file = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::fs::read_to_string("/etc/hostname"));
+    let file =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::fs::read_to_string("/etc/hostname"));
     let name = file.ok().or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
     match name.trim() {
         "" => "localhost".to_owned(),
@@ -170,7 +171,11 @@ mod tests {
                 assert!(outcome.is_ok(), "{given}");
             } else {
                 let error = outcome.unwrap_err();
-                assert_eq!((error.code(), error.details()["field"].as_str()), ("invalid_argument", Some(field)), "{given}");
+                assert_eq!(
+                    (error.code(), error.details()["field"].as_str()),
+                    ("invalid_argument", Some(field)),
+                    "{given}"
+                );
             }
         }
     }

@@ -133,14 +133,7 @@ mod tests {
     }
 
     fn lane() -> LaneRow {
-        LaneRow {
-            id: 1,
-            queue: "q\"1".into(),
-            kind: "sync".into(),
-            version: "1".into(),
-            endpoint: None,
-            priority: 0,
-        }
+        LaneRow { id: 1, queue: "q\"1".into(), kind: "sync".into(), version: "1".into(), endpoint: None, priority: 0 }
     }
 
     #[test]

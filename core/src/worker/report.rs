@@ -180,8 +180,9 @@ mod tests {
 
     #[test]
     fn the_text_of_an_error_is_repaired() {
-        let failure =
-            failure(r#"{"handle":1,"verb":"fail","error":{"name":"E","message":"bad \u0000 byte \udcff","stack":"s"}}"#);
+        let failure = failure(
+            r#"{"handle":1,"verb":"fail","error":{"name":"E","message":"bad \u0000 byte \udcff","stack":"s"}}"#,
+        );
         let error: serde_json::Value = serde_json::from_str(&failure.error).unwrap();
         assert_eq!(error["message"], "bad \u{fffd} byte \u{fffd}");
         assert_eq!(error["stack"], "s");
@@ -193,12 +194,16 @@ mod tests {
         for (raw, ms) in [("0", Some(0)), ("1e3", Some(1000)), ("null", None)] {
             let report = one(&format!(r#"{{"handle":1,"verb":"fail","workerDelayMs":{raw}}}"#));
             assert_eq!(report.note, None);
-            assert!(matches!(report.ending, Ending::Fail(f) if f.worker_delay_ms == ms && f.override_refused.is_none()));
+            assert!(
+                matches!(report.ending, Ending::Fail(f) if f.worker_delay_ms == ms && f.override_refused.is_none())
+            );
         }
         for raw in ["-1", "1.5", "31536000001", "\"soon\"", "{}"] {
             let report = one(&format!(r#"{{"handle":1,"verb":"fail","workerDelayMs":{raw}}}"#));
             assert_eq!(report.note.unwrap().code(), "invalid_argument");
-            assert!(matches!(report.ending, Ending::Fail(f) if f.worker_delay_ms.is_none() && f.override_refused.is_some()));
+            assert!(
+                matches!(report.ending, Ending::Fail(f) if f.worker_delay_ms.is_none() && f.override_refused.is_some())
+            );
         }
         let thrown = failure(r#"{"handle":1,"verb":"fail","overrideRefused":"it threw \u0000"}"#);
         assert_eq!(thrown.override_refused.as_deref(), Some("it threw \u{fffd}"));
@@ -206,7 +211,9 @@ mod tests {
 
     #[test]
     fn hints_are_bounded_or_ignored_with_a_note() {
-        for (raw, ms) in [("1", Some(1_000)), ("1500.2", Some(1_501)), ("1e12", Some(86_400_000)), ("0", None), ("-3", None)] {
+        for (raw, ms) in
+            [("1", Some(1_000)), ("1500.2", Some(1_501)), ("1e12", Some(86_400_000)), ("0", None), ("-3", None)]
+        {
             let failure = failure(&format!(r#"{{"handle":1,"verb":"fail","retryAfterMs":{raw}}}"#));
             assert_eq!(failure.retry_after_ms, ms, "{raw}");
             assert_eq!(failure.hint_ignored.is_some(), ms.is_none(), "{raw}");

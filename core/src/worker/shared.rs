@@ -182,7 +182,11 @@ impl Shared {
     /// Waits, at most so long, for the end; true when it has come.
     pub fn wait_for_end(&self, at_most: Duration) -> bool {
         let inner = self.lock();
-        self.ended.wait_timeout_while(inner, at_most, |inner| !inner.done).unwrap_or_else(PoisonError::into_inner).0.done
+        self.ended
+            .wait_timeout_while(inner, at_most, |inner| !inner.done)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .done
     }
 
     /// A new connection, tried until it works; none at the end, or when the reason is not one that passes.

@@ -17,9 +17,9 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// Claims and reports, until the end.
 pub fn pump(shared: &Shared) {
-    while let Some(mut connection) = shared.connect(|connection| {
-        shared.store.schema().compatibility(connection)?.check(shared.store.schema())
-    }) {
+    while let Some(mut connection) =
+        shared.connect(|connection| shared.store.schema().compatibility(connection)?.check(shared.store.schema()))
+    {
         shared.step(Event::PumpUp);
         loop {
             let Some(query) = shared.next_query() else { return };
@@ -126,7 +126,8 @@ fn patiently<T>(
             Err(error) if matches!(sqlstate(&error), Some("42P01" | "42883" | "42703" | "3F000")) => {
                 let schema = shared.store.schema();
                 schema.compatibility(connection)?.check(schema)?;
-                let message = format!("the schema {} lacks something its version promises: {}", schema.name(), error.message());
+                let message =
+                    format!("the schema {} lacks something its version promises: {}", schema.name(), error.message());
                 return Err(Error::new(Kind::SchemaMissing, message));
             }
             outcome => return outcome,

@@ -29,9 +29,11 @@ fn jobs_come_with_their_payload_and_leave_with_their_result() {
         let ids = call(&client, "enqueueMany", json!({"jobs": given}));
         let big = client.call("enqueue", r#"{"type":"t","payload":{"n":18446744073709551615}}"#).unwrap();
         let big: Value = serde_json::from_str(&big).unwrap();
-        let mut host = Host::start(database, json!({"concurrency": 3}), |job| {
-            json!({"verb": "complete", "result": {"got": job.get("payload"), "text": job.get("payloadText")}})
-        });
+        let mut host = Host::start(
+            database,
+            json!({"concurrency": 3}),
+            |job| json!({"verb": "complete", "result": {"got": job.get("payload"), "text": job.get("payloadText")}}),
+        );
         until("all have succeeded", || counts(database)["succeeded"] == 5);
         let by_id: BTreeMap<String, Value> =
             host.events("job").into_iter().map(|event| (event["id"].as_str().unwrap().to_owned(), event)).collect();
@@ -55,8 +57,12 @@ fn a_failing_job_is_tried_until_its_budget_is_spent() {
     on_each_server("budget", |database| {
         let client = database.client();
         for max_attempts in [1, 2, 3] {
-            call(&client, "enqueue", json!({"type": "t", "payload": max_attempts,
-                "options": {"maxAttempts": max_attempts, "retryPolicy": {"type": "fixed", "delayMs": 0}}}));
+            call(
+                &client,
+                "enqueue",
+                json!({"type": "t", "payload": max_attempts,
+                "options": {"maxAttempts": max_attempts, "retryPolicy": {"type": "fixed", "delayMs": 0}}}),
+            );
         }
         let host = Host::start(database, json!({}), |_| fail("no"));
         until("all have failed", || counts(database)["failed"] == 3);
@@ -75,8 +81,12 @@ fn delays_and_hints_reach_the_database() {
     on_each_server("delays", |database| {
         let client = database.client();
         let job = |payload: Value| {
-            let id = call(&client, "enqueue", json!({"type": "t", "payload": payload,
-                "options": {"retryPolicy": {"type": "fixed", "delayMs": 3600000}}}));
+            let id = call(
+                &client,
+                "enqueue",
+                json!({"type": "t", "payload": payload,
+                "options": {"retryPolicy": {"type": "fixed", "delayMs": 3600000}}}),
+            );
             id["id"].as_str().unwrap().to_owned()
         };
         let worker_delay = job(json!({"workerDelayMs": 7200000}));
@@ -101,8 +111,14 @@ fn delays_and_hints_reach_the_database() {
             let found = timeline.as_array().unwrap().iter().find(|e| e["kind"] == "retry_scheduled").cloned();
             found.unwrap_or_default()
         };
-        assert_eq!((&retry(&worker_delay)["delayMs"], &retry(&worker_delay)["source"]), (&json!(7200000), &json!("worker_override")));
-        assert_eq!((&retry(&bad_delay)["delayMs"], &retry(&bad_delay)["source"]), (&json!(3600000), &json!("policy:fixed")));
+        assert_eq!(
+            (&retry(&worker_delay)["delayMs"], &retry(&worker_delay)["source"]),
+            (&json!(7200000), &json!("worker_override"))
+        );
+        assert_eq!(
+            (&retry(&bad_delay)["delayMs"], &retry(&bad_delay)["source"]),
+            (&json!(3600000), &json!("policy:fixed"))
+        );
         assert!(retry(&bad_delay).to_string().contains("retryDelayMs must be an integer"), "{}", retry(&bad_delay));
         assert_eq!((&retry(&hint)["delayMs"], &retry(&hint)["source"]), (&json!(7200000), &json!("retry_after")));
         assert_eq!(retry(&bad_hint)["source"], "policy:fixed");
@@ -140,7 +156,8 @@ fn a_result_that_cannot_be_stored_ends_the_job() {
 fn checkpoints_survive_and_progress_is_shown() {
     on_each_server("checkpoints", |database| {
         let client = database.client();
-        let id = call(&client, "enqueue", json!({"type": "t", "options": {"retryPolicy": {"type": "fixed", "delayMs": 0}}}));
+        let id =
+            call(&client, "enqueue", json!({"type": "t", "options": {"retryPolicy": {"type": "fixed", "delayMs": 0}}}));
         let looking = client.clone();
         let id = id["id"].clone();
         let own = id.clone();
@@ -179,10 +196,17 @@ fn checkpoints_survive_and_progress_is_shown() {
 fn a_worker_has_three_connections_and_is_listed() {
     on_each_server("connections", |database| {
         let id = "drayhorse connections test";
-        let url = format!("{}{}application_name={}", database.url, if database.url.contains('?') { "&" } else { "?" }, id.replace(' ', "%20"));
+        let url = format!(
+            "{}{}application_name={}",
+            database.url,
+            if database.url.contains('?') { "&" } else { "?" },
+            id.replace(' ', "%20")
+        );
         let options = json!({"schema": database.schema});
         let client = drayhorse_core::bridge::Client::connect(&url, &options.to_string()).unwrap();
-        let host = Host::start_on(client, json!({"name": "w-1", "concurrency": 4, "language": "rust"}), |_| complete(json!(1)));
+        let host = Host::start_on(client, json!({"name": "w-1", "concurrency": 4, "language": "rust"}), |_| {
+            complete(json!(1))
+        });
         let mine = format!("(select 1 from pg_stat_activity where application_name = '{id}')");
         until("it listens", || host.health()["listening"] == true);
         for _ in 0..50 {
@@ -191,9 +215,15 @@ fn a_worker_has_three_connections_and_is_listed() {
         until("all have succeeded", || counts(database)["succeeded"] == 50);
         assert_eq!(database.count(&mine), 3);
         let list = call(&database.client(), "workers.list", json!({}));
-        assert_eq!((&list[0]["name"], &list[0]["slots"], &list[0]["language"]), (&json!("w-1"), &json!(4), &json!("rust")));
+        assert_eq!(
+            (&list[0]["name"], &list[0]["slots"], &list[0]["language"]),
+            (&json!("w-1"), &json!(4), &json!("rust"))
+        );
         let health = host.health();
-        assert_eq!((&health["phase"], &health["connected"], &health["slots"]), (&json!("running"), &json!(true), &json!(4)));
+        assert_eq!(
+            (&health["phase"], &health["connected"], &health["slots"]),
+            (&json!("running"), &json!(true), &json!(4))
+        );
         drop(host);
         until("the connections are closed", || database.count(&mine) == 0);
         assert_eq!(call(&database.client(), "workers.list", json!({})), json!([]));

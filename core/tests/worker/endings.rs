@@ -50,7 +50,11 @@ fn a_cancel_reaches_the_handler_at_once_and_its_report_decides() {
 #[test]
 fn a_timeout_settles_at_once_and_the_handler_keeps_only_its_slot() {
     on_each_server("timeout", |database| {
-        let id = enqueue(database, json!(null), json!({"timeoutMs": 300, "retryPolicy": {"type": "fixed", "delayMs": 3600000}}));
+        let id = enqueue(
+            database,
+            json!(null),
+            json!({"timeoutMs": 300, "retryPolicy": {"type": "fixed", "delayMs": 3600000}}),
+        );
         let release: Arc<AtomicBool> = Arc::default();
         let released = release.clone();
         let mut host = Host::start(database, json!({"concurrency": 1}), move |_| {
@@ -275,7 +279,8 @@ fn revoked_rights_end_the_worker_and_are_named() {
         database.sql(&format!("create role {role} login"));
         call(&database.client(), "grant", json!({"role": role, "access": "worker"}));
         let url = database.url.replace("postgres@", &format!("{role}@"));
-        let client = drayhorse_core::bridge::Client::connect(&url, &json!({"schema": database.schema}).to_string()).unwrap();
+        let client =
+            drayhorse_core::bridge::Client::connect(&url, &json!({"schema": database.schema}).to_string()).unwrap();
         let id = enqueue(database, json!(null), json!({}));
         let mut host = Host::start_on(client, json!({"graceMs": 3000}), |_| complete(json!(1)));
         until("it works", || state(database, &id) == "succeeded");

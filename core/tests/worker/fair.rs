@@ -20,7 +20,8 @@ fn run(database: &mut Database, concurrency: usize, queues: Value, total: i64) -
 fn a_lane_is_first_in_first_out() {
     on_each_server("fifo", |database| {
         many(database, 60, json!({}));
-        let order: Vec<i64> = run(database, 1, json!(["default"]), 60).iter().map(|e| e["payload"].as_i64().unwrap()).collect();
+        let order: Vec<i64> =
+            run(database, 1, json!(["default"]), 60).iter().map(|e| e["payload"].as_i64().unwrap()).collect();
         assert_eq!(order, (0..60).collect::<Vec<i64>>());
     });
 }
@@ -63,7 +64,8 @@ fn the_higher_priority_goes_first_but_the_lowest_is_not_starved() {
 fn fifty_lanes_with_and_without_endpoints_are_all_served() {
     on_each_server("lanes", |database| {
         for lane in 0..50 {
-            let endpoint = if lane % 2 == 0 { json!({"endpoint": format!("e{lane}")}) } else { json!({"priority": lane % 7}) };
+            let endpoint =
+                if lane % 2 == 0 { json!({"endpoint": format!("e{lane}")}) } else { json!({"priority": lane % 7}) };
             many(database, 4, endpoint);
         }
         let order = run(database, 8, json!(["default"]), 200);
@@ -83,7 +85,8 @@ fn claims_of_two_workers_share_the_work_without_overlap() {
     on_each_server("two", |database| {
         many(database, 400, json!({}));
         let one = Host::start(database, json!({"concurrency": 7, "name": "one"}), |_| complete(json!(1)));
-        let two = Host::start(database, json!({"concurrency": 7, "prefetch": 5, "name": "two"}), |_| complete(json!(1)));
+        let two =
+            Host::start(database, json!({"concurrency": 7, "prefetch": 5, "name": "two"}), |_| complete(json!(1)));
         eventually("all have ended", Duration::from_secs(60), || database.count("outcome") == 400);
         assert_eq!(one.starts() + two.starts(), 400);
         assert_eq!(database.count("attempt"), 0, "no attempt failed");

@@ -69,7 +69,6 @@ pub struct Host {
     log: Arc<Mutex<Vec<(Instant, Value)>>>,
     done: Arc<AtomicBool>,
     loops: Option<JoinHandle<()>>,
-    pub client: Client,
 }
 
 impl Host {
@@ -78,7 +77,11 @@ impl Host {
         Host::start_on(database.client(), options, handler)
     }
 
-    pub fn start_on(client: Client, mut options: Value, handler: impl Fn(&Job) -> Value + Send + Sync + 'static) -> Host {
+    pub fn start_on(
+        client: Client,
+        mut options: Value,
+        handler: impl Fn(&Job) -> Value + Send + Sync + 'static,
+    ) -> Host {
         if options.get("handlers").is_none() {
             options["handlers"] = json!([{"type": "t"}]);
         }
@@ -114,12 +117,18 @@ impl Host {
                 }
             })
         };
-        Host { worker, log, done, loops: Some(loops), client }
+        Host { worker, log, done, loops: Some(loops) }
     }
 
     /// All events of a kind so far.
     pub fn events(&self, kind: &str) -> Vec<Value> {
-        self.log.lock().unwrap().iter().filter(|(_, event)| event["event"] == kind).map(|(_, event)| event.clone()).collect()
+        self.log
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(_, event)| event["event"] == kind)
+            .map(|(_, event)| event.clone())
+            .collect()
     }
 
     /// When the first event of a kind came.

@@ -48,13 +48,19 @@ fn sessions_that_are_ended_again_and_again_lose_nothing() {
             complete(job.get("payload").clone())
         });
         many(database, 300);
-        let end = format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = '{}'", database.schema);
+        let end = format!(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = '{}'",
+            database.schema
+        );
         for _ in 0..12 {
             thread::sleep(Duration::from_millis(60));
             database.rows(&end, &[]);
         }
         until("all have succeeded", || database.count("(select from outcome where state = 's')") == 300);
-        assert_eq!(database.count("(select from outcome where result <> (select payload from job where id = job_id))"), 0);
+        assert_eq!(
+            database.count("(select from outcome where result <> (select payload from job where id = job_id))"),
+            0
+        );
         let starts = starts_per_job(&host);
         assert_eq!(starts.len(), 300);
         // A claim whose session was killed between its commit and its answer is asked for again; only one that commits
@@ -93,7 +99,8 @@ fn a_claim_whose_answer_is_lost_is_asked_for_again() {
 fn results_finished_in_an_outage_are_sent_when_it_is_over() {
     on_each_server("outage", |database| {
         let proxy = Proxy::start(&database.url);
-        let client = named_client(database, &proxy.url(), json!({"statementTimeoutMs": 1000, "connectTimeoutMs": 1000}));
+        let client =
+            named_client(database, &proxy.url(), json!({"statementTimeoutMs": 1000, "connectTimeoutMs": 1000}));
         let host = Host::start_on(client, json!({"concurrency": 3, "leaseMs": 60000}), |_| {
             thread::sleep(Duration::from_millis(700));
             complete(json!("kept"))
@@ -114,7 +121,8 @@ fn results_finished_in_an_outage_are_sent_when_it_is_over() {
 fn a_handler_is_stopped_when_no_renewal_was_accepted_by_the_lease_s_end() {
     on_each_server("no_renewal", |database| {
         let proxy = Proxy::start(&database.url);
-        let client = named_client(database, &proxy.url(), json!({"statementTimeoutMs": 1000, "connectTimeoutMs": 1000}));
+        let client =
+            named_client(database, &proxy.url(), json!({"statementTimeoutMs": 1000, "connectTimeoutMs": 1000}));
         let host = Host::start_on(client, json!({"leaseMs": 3000}), |job| {
             let patience = if job.get("attempt") == 1 { PATIENCE } else { Duration::ZERO };
             complete(json!(job.wait_for_abort(patience)))
@@ -145,7 +153,10 @@ fn a_server_that_turns_read_only_is_ridden_out() {
         });
         many(database, 2);
         until("both run", || host.starts() == 2);
-        let end = format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = '{}'", database.schema);
+        let end = format!(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = '{}'",
+            database.schema
+        );
         database.sql(&format!("alter role {role} set default_transaction_read_only = on"));
         database.rows(&end, &[]);
         many(database, 3);

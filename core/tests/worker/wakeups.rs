@@ -25,7 +25,8 @@ fn until_asleep(database: &mut Database, host: &Host) {
 #[test]
 fn a_sleeping_worker_is_woken_also_by_the_first_job_of_a_new_lane() {
     on_each_server("woken", |database| {
-        let options = json!({"pollMs": 60000, "queues": ["default", "other"], "handlers": [{"type": "t"}, {"type": "u"}]});
+        let options =
+            json!({"pollMs": 60000, "queues": ["default", "other"], "handlers": [{"type": "t"}, {"type": "u"}]});
         let host = Host::start(database, options, |_| complete(json!(1)));
         let mut slowest = Duration::ZERO;
         for (round, (kind, options)) in [

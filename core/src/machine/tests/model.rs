@@ -2,6 +2,7 @@
 //! statements, cancels, recovery by others, stops. Whatever comes, the promises of the machine hold.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -21,19 +22,31 @@ enum Fate {
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Enqueue { lane: usize, late: bool },
+    Enqueue {
+        lane: usize,
+        late: bool,
+    },
     /// The enqueues that were still uncommitted commit.
     Commit,
     Pump(Fate),
     Keeper(Fate),
     Connect,
-    Finish { which: usize, how: u8 },
+    Finish {
+        which: usize,
+        how: u8,
+    },
     Pass(Millis),
     Wake,
-    Cancel { which: usize },
+    Cancel {
+        which: usize,
+    },
     /// Another worker's tick takes the job as if its lease had ended.
-    Steal { which: usize },
-    Progress { which: usize },
+    Steal {
+        which: usize,
+    },
+    Progress {
+        which: usize,
+    },
     Stop,
     Close,
 }
@@ -139,7 +152,10 @@ impl World {
                 assert!((1..=room).contains(&(*max_jobs as usize)), "{max_jobs} with room for {room}");
             }
             Query::Settle(batch) => {
-                assert!(batch.windows(2).all(|pair| pair[0].claim.job <= pair[1].claim.job), "in the order of the jobs");
+                assert!(
+                    batch.windows(2).all(|pair| pair[0].claim.job <= pair[1].claim.job),
+                    "in the order of the jobs"
+                );
                 for settling in batch {
                     let kind = kind(&settling.settlement);
                     let before = self.sent.insert(settling.claim, kind);
@@ -238,7 +254,9 @@ impl World {
                 claims
                     .iter()
                     .map(|(_, ours)| match &mut self.jobs.get_mut(&ours.job.as_u128()).unwrap().1 {
-                        State::Active { claim, lease_until, cancel, .. } if claim == ours && *lease_until > self.now => {
+                        State::Active { claim, lease_until, cancel, .. }
+                            if claim == ours && *lease_until > self.now =>
+                        {
                             *lease_until = self.now + self.settings.lease_ms;
                             i16::from(*cancel)
                         }
@@ -249,7 +267,8 @@ impl World {
             Care::Tick { .. } => {
                 let now = self.now;
                 let over = |state: &State| matches!(state, State::Active { lease_until, .. } if *lease_until <= now);
-                let jobs: Vec<u128> = self.jobs.iter().filter(|(_, (_, state))| over(state)).map(|(job, _)| *job).collect();
+                let jobs: Vec<u128> =
+                    self.jobs.iter().filter(|(_, (_, state))| over(state)).map(|(job, _)| *job).collect();
                 for job in &jobs {
                     self.make_ready(*job);
                 }
@@ -278,8 +297,12 @@ impl World {
     }
 
     fn nth_active(&self, which: usize) -> Option<u128> {
-        let active: Vec<u128> =
-            self.jobs.iter().filter(|(_, (_, state))| matches!(state, State::Active { .. })).map(|(job, _)| *job).collect();
+        let active: Vec<u128> = self
+            .jobs
+            .iter()
+            .filter(|(_, (_, state))| matches!(state, State::Active { .. }))
+            .map(|(job, _)| *job)
+            .collect();
         active.get(which % active.len().max(1)).copied()
     }
 

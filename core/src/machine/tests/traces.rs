@@ -95,7 +95,9 @@ impl Trace {
                         Settlement::Release(_) => format!("pump: release {jobs:?}"),
                     }
                 }
-                Query::Progress(values) => format!("pump: progress {:?}", values.iter().map(|v| &*v.1).collect::<Vec<_>>()),
+                Query::Progress(values) => {
+                    format!("pump: progress {:?}", values.iter().map(|v| &*v.1).collect::<Vec<_>>())
+                }
                 other => format!("pump: {}", other.name()),
             },
             Action::Keep(care) => match &*care {
@@ -113,7 +115,9 @@ impl Trace {
             Action::Abort { handle, reason } => format!("abort {handle}: {}", reason.as_str()),
             Action::Complain { error, .. } => format!("complain: {}", error.code()),
             Action::Relisten { after_ms } => format!("relisten after {after_ms}"),
-            Action::Stopped(error) => format!("stopped{}", error.map(|e| format!(": {}", e.code())).unwrap_or_default()),
+            Action::Stopped(error) => {
+                format!("stopped{}", error.map(|e| format!(": {}", e.code())).unwrap_or_default())
+            }
         })
     }
 }
@@ -489,7 +493,10 @@ fn every_twentieth_row_comes_from_the_head_that_has_waited_longest() {
     t.answer(Answer::Registered);
     assert_eq!(t.answer(Answer::Lanes(lanes)), ["pump: survey [1, 2] at [0, 0]"]);
     // The low priority's head is older.
-    assert_eq!(t.answer(Answer::Ready(vec![(1, 100), (2, 500)])), ["pump: claim 20 from [1, 2] at [100, 500] by [1, 20]"]);
+    assert_eq!(
+        t.answer(Answer::Ready(vec![(1, 100), (2, 500)])),
+        ["pump: claim 20 from [1, 2] at [100, 500] by [1, 20]"]
+    );
 }
 
 #[test]
