@@ -268,11 +268,12 @@ begin
       array(select h->>'type' from jsonb_array_elements(handlers) h),
       array(select coalesce(h->>'version', '1') from jsonb_array_elements(handlers) h)) l;
     if every_lane is not null then
-      -- Every 20th row claimed from this schema goes to the lane whose head has waited longest, so nothing starves.
+      -- Every 20th row claimed from this schema goes to the ungated lane whose head has waited longest, so nothing starves.
       select count(*) filter (where nextval('turn') % 20 = 0) into starved from generate_series(1, max_jobs);
       if starved > 0 then
         select array_agg(h.lane_id) into lanes from (
           select r.lane_id from lanes_ready(every_lane, array_fill(0::bigint, array[cardinality(every_lane)])) r
+          join lane_verdicts(every_lane, clock_now()) v on v.lane_id = r.lane_id and v.verdict = 'free'
           order by r.head_seq limit starved) h;
         if lanes is not null then
           select count(*) into got from claim_lanes(this_worker, this_claim, lanes, array_fill(0::bigint, array[cardinality(lanes)]),

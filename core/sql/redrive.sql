@@ -4,7 +4,7 @@
 -- otherwise; inside a run the new job joins it, and so do new copies of the jobs that were skipped because of the source.
 
 create or replace function ever_started(o outcome) returns boolean language sql stable set search_path from current as $$
-  select o.attempt > 0 or exists (select from event e where e.job_id = o.job_id and e.kind = 'released')
+  select o.attempt > 0 or exists (select from event e where e.job_id = o.job_id and e.kind = 'released' and e.data->'started' = 'true')
 $$;
 
 -- Makes the new job of one request and source, or finds the one it made before.

@@ -304,8 +304,9 @@ begin
   return (select coalesce(jsonb_agg(a.value order by a.key::bigint), '[]') from jsonb_each(answers) a)::text;
 end $$;
 
--- Gives claims back: the attempt is not spent, the job keeps its place. Codes as `complete`.
-create or replace function release(p_jobs uuid[], p_claims uuid[], p_numbers int2[], p_reason text) returns int2[]
+-- Gives claims back: the attempt is not spent, the job keeps its place. Codes as `complete`. `p_started` is false where
+-- no handler has seen the jobs: then nothing is uncertain.
+create or replace function release(p_jobs uuid[], p_claims uuid[], p_numbers int2[], p_reason text, p_started boolean default true) returns int2[]
 language plpgsql security definer set search_path from current set jit = off as $$
 declare
   at timestamptz := clock_now();
@@ -326,11 +327,11 @@ begin
     if found then
       insert into event (job_id, at, kind, attempt, data)
       values (r.job_id, at, 'released', r.attempt, jsonb_build_object('fence', fence_text(r.claim_id, r.claim_no),
-        'reason', left(p_reason, 2000), 'workerId', r.worker_id, 'claimedAt', iso(r.claimed_at)));
+        'reason', left(p_reason, 2000), 'started', p_started, 'workerId', r.worker_id, 'claimedAt', iso(r.claimed_at)));
       if r.cancel is not null then
-        perform end_job(r, at, 'c', 'canceled', true, r.cancel);
+        perform end_job(r, at, 'c', 'canceled', r.uncertain or p_started, r.cancel);
       else
-        update runtime w set state = 'r', attempt = w.attempt - 1, uncertain = true, wake_at = null, claim_id = null, claim_no = null,
+        update runtime w set state = 'r', attempt = w.attempt - 1, uncertain = w.uncertain or p_started, wake_at = null, claim_id = null, claim_no = null,
           worker_id = null, claimed_at = null, lease_until = null, progress = null, generation = null, probe = null,
           endpoint_slot = null, queue_slot = null
         where w.job_id = r.job_id;

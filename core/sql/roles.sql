@@ -2,13 +2,13 @@
 -- needs USAGE on the schema and EXECUTE on its functions, and sees no table.
 --   producer  enqueues
 --   worker    everything a worker process and an operator's redrive need
---   reader    snapshots, timelines, lists, counts and the views
+--   reader    snapshots, timelines, lists, counts, and the views waiting_jobs and endpoints
 
 create or replace function functions_for(access text) returns text[] language sql immutable as $$
   select case access
     when 'producer' then array['enqueue', 'start_run', 'rpc_start_run', 'rpc_finish_run', 'rpc_get_run', 'rpc_contracts_get', 'rpc_contracts_list']
     when 'reader' then array['rpc_get', 'rpc_timeline', 'rpc_list', 'rpc_counts', 'rpc_outcome', 'rpc_workers_list',
-      'rpc_preview_policy', 'rpc_redrive_preview', 'preview_policy', 'rpc_endpoints_list', 'rpc_endpoints_get', 'rpc_queues_list', 'rpc_queues_get', 'rpc_replay_preview', 'rpc_get_run', 'rpc_contracts_get', 'rpc_contracts_list']
+      'rpc_preview_policy', 'rpc_redrive_preview', 'preview_policy', 'rpc_endpoints_list', 'rpc_endpoints_get', 'rpc_queues_list', 'rpc_queues_get', 'rpc_replay_preview', 'rpc_get_run', 'rpc_contracts_get', 'rpc_contracts_list', 'waiting_rows', 'endpoint_rows']
     when 'worker' then array['enqueue', 'rpc_get', 'rpc_timeline', 'rpc_list', 'rpc_counts', 'rpc_outcome', 'rpc_workers_list',
       'rpc_preview_policy', 'rpc_redrive_preview', 'preview_policy',
       'claim', 'claim_lanes', 'claimed', 'lanes_ready', 'worker_lanes', 'complete', 'fail', 'release', 'heartbeat',
@@ -36,6 +36,9 @@ begin
   end if;
   execute format(case when granting then 'grant usage on schema %I to %I' else 'revoke usage on schema %I from %I' end, current_schema, p_role);
   execute format(case when granting then 'grant select on table schema_version to %I' else 'revoke select on table schema_version from %I' end, p_role);
+  if access = 'reader' then
+    execute format(case when granting then 'grant select on table waiting_jobs, endpoints to %I' else 'revoke select on table waiting_jobs, endpoints from %I' end, p_role);
+  end if;
   for f in
     select p.oid::regprocedure as signature from pg_proc p
     where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = current_schema) and p.proname = any (functions_for(access))

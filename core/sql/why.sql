@@ -87,16 +87,27 @@ begin
   return reasons;
 end $$;
 
--- For people who only have psql.
-create or replace view waiting_jobs as
-  select r.job_id, l.queue, l.type, l.version, l.endpoint, live_state(r.state) as state, r.attempt, w->>'kind' as reason, w->>'message' as message, w->>'action' as action
+-- For people who only have psql: the same as views. Behind each stands a function with the owner's rights, so that a
+-- reader needs a right on the view and that function alone.
+create or replace function waiting_rows()
+returns table (job_id uuid, queue text, type text, version text, endpoint text, state text, attempt int, reason text, message text, action text)
+language sql stable security definer set search_path from current as $$
+  select r.job_id, l.queue, l.type, l.version, l.endpoint, live_state(r.state), r.attempt::int, w->>'kind', w->>'message', w->>'action'
   from runtime r
-  cross join lateral (select * from lane x where x.id = r.lane_id limit 1) l
-  cross join lateral jsonb_array_elements(waiting(r, (select x from lane x where x.id = r.lane_id limit 1), clock_now())) w
-  where r.state <> 'a';
+  cross join lateral lane_row(r.lane_id) l
+  cross join lateral jsonb_array_elements(waiting(r, l, clock_now())) w
+  where r.state <> 'a'
+$$;
 
-create or replace view endpoints as
-  select s->>'name' as name, s->'circuit'->>'state' as circuit, (s->'circuit'->>'failures')::int as failures, (s->'circuit'->>'since')::timestamptz as since,
-    (s->'circuit'->>'probeAt')::timestamptz as probe_at, (s->'circuit'->>'probeJob')::uuid as probe_job, s->'circuit'->'lastError' as last_error,
-    s->'paused' is distinct from 'null' as paused, (s->>'waiting')::bigint as waiting, (s->>'running')::bigint as running
-  from (select gate_snapshot('e', name) as s from gate_names('e') name) x;
+create or replace function endpoint_rows()
+returns table (name text, circuit text, failures int, since timestamptz, probe_at timestamptz, probe_job uuid, last_error jsonb,
+  paused boolean, waiting bigint, running bigint)
+language sql stable security definer set search_path from current as $$
+  select s->>'name', s->'circuit'->>'state', (s->'circuit'->>'failures')::int, (s->'circuit'->>'since')::timestamptz,
+    (s->'circuit'->>'probeAt')::timestamptz, (s->'circuit'->>'probeJob')::uuid, nullif(s->'circuit'->'lastError', 'null'),
+    s->'paused' <> 'null', (s->>'waiting')::bigint, (s->>'running')::bigint
+  from (select gate_snapshot('e', name) as s from gate_names('e') name) x
+$$;
+
+create or replace view waiting_jobs as select * from waiting_rows();
+create or replace view endpoints as select * from endpoint_rows();
