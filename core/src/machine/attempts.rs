@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::event::{Abort, Cause, Claim, ClaimRow, Ending, Failure, Handle, Millis, Settlement, Settling};
+use super::event::{Abort, Cause, Claim, ClaimRow, Ending, Failure, Handle, Millis, Release, Settlement, Settling};
 use super::leases::Expired;
 
 /// Where an attempt is on this side.
@@ -55,6 +55,9 @@ pub struct Stuck {
     pub reason: Abort,
     pub since_ms: Millis,
 }
+
+/// The host gives a job back. Whether its handler had begun is not known.
+const HANDED_BACK: Release = Release { reason: "handed back by the worker", started: true };
 
 /// All attempts of one worker.
 pub struct Attempts {
@@ -161,7 +164,10 @@ impl Attempts {
     /// Gives everything back that has not started.
     pub fn release_waiting(&mut self, reason: &'static str) -> Vec<Settling> {
         let handles = std::mem::take(&mut self.waiting);
-        handles.into_iter().filter_map(|handle| self.settle_unstarted(handle, Settlement::Release(reason))).collect()
+        handles
+            .into_iter()
+            .filter_map(|handle| self.settle_unstarted(handle, Settlement::Release(Release { reason, started: false })))
+            .collect()
     }
 
     /// Gives everything back that runs; the handlers are to be told `shutdown`.
@@ -174,7 +180,7 @@ impl Attempts {
             }
             if a.hold == Hold::Open && !a.lapsed {
                 a.hold = Hold::Settling;
-                found.settle.push(settling(*handle, a, Settlement::Release(reason)));
+                found.settle.push(settling(*handle, a, Settlement::Release(Release { reason, started: true })));
             }
         }
         found
@@ -201,7 +207,7 @@ impl Attempts {
                 },
                 ..failure
             })),
-            (Hold::Open, Ending::Release) => Some(Settlement::Release("handed back by the worker")),
+            (Hold::Open, Ending::Release) => Some(Settlement::Release(HANDED_BACK)),
         };
         match settlement {
             Some(settlement) => {

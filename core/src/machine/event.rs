@@ -178,7 +178,16 @@ impl Abort {
 pub enum Settlement {
     Complete(Option<Arc<str>>),
     Fail(Failure),
-    Release(&'static str),
+    Release(Release),
+}
+
+/// A claim given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// For the timeline.
+    pub reason: &'static str,
+    /// A handler may have begun: then its effect may have happened.
+    pub started: bool,
 }
 
 /// A settlement with the attempt it belongs to.

@@ -28,6 +28,10 @@ struct Lane {
     hint: i64,
     /// Where its work starts as far as we know; `None`: none.
     head: Option<i64>,
+    /// The database said so, it is not just supposed.
+    head_seen: bool,
+    /// A claim got nothing although there was work: its queue has a gate.
+    gate_seen: bool,
     scanned_ms: Option<Millis>,
     turn: u64,
     held_until_ms: Millis,
@@ -36,7 +40,12 @@ struct Lane {
 
 impl Lane {
     fn has_gate(&self) -> bool {
-        self.row.endpoint.is_some()
+        self.gate_seen || self.row.endpoint.is_some()
+    }
+
+    fn hold(&mut self, now: Millis) {
+        self.held_until_ms = now + self.hold_ms;
+        self.hold_ms = (self.hold_ms * 2).min(HOLD_MS.1);
     }
 
     fn claimable(&self, now: Millis) -> bool {
@@ -85,6 +94,11 @@ impl Lanes {
         self.lanes.len()
     }
 
+    /// None is known.
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
     /// The lane's names.
     pub fn row(&self, id: i64) -> Option<Arc<LaneRow>> {
         self.lanes.get(&id).map(|lane| lane.row.clone())
@@ -99,6 +113,8 @@ impl Lanes {
                 row: Arc::new(row),
                 hint: 0,
                 head: None,
+                head_seen: false,
+                gate_seen: false,
                 scanned_ms: None,
                 turn: 0,
                 held_until_ms: 0,
@@ -108,10 +124,10 @@ impl Lanes {
         self.lanes.len() > before
     }
 
-    /// Whether all lanes may simply be asked, which saves the survey's round trip. With endpoints among them only a
-    /// survey tells an empty lane from one whose gate is shut.
-    pub fn ask_all(&self, woken: bool) -> bool {
-        self.lanes.len() <= ASK_ALL && (woken || !self.lanes.values().any(Lane::has_gate))
+    /// Whether all lanes may simply be asked, which saves the survey's round trip. With gates among them, or when it
+    /// matters to be `sure`, only a survey tells an empty lane from one whose gate is shut.
+    pub fn ask_all(&self, woken: bool, sure: bool) -> bool {
+        self.lanes.len() <= ASK_ALL && (woken || (!sure && !self.lanes.values().any(Lane::has_gate)))
     }
 
     /// Supposes work in every lane: the claim itself will tell.
@@ -124,7 +140,10 @@ impl Lanes {
             if woken {
                 lane.held_until_ms = 0;
             }
-            lane.head.get_or_insert(lane.hint);
+            if lane.head.is_none() {
+                lane.head = Some(lane.hint);
+                lane.head_seen = false;
+            }
         }
     }
 
@@ -156,6 +175,7 @@ impl Lanes {
                 lane.scanned_ms = Some(sent);
             }
             lane.head = heads.get(&lane.row.id).copied();
+            lane.head_seen = true;
             match lane.head {
                 Some(head) => lane.hint = head,
                 None => {
@@ -210,11 +230,13 @@ impl Lanes {
                 }
             }
             // A lane of lower priority may only be served once all of a higher one is: certain only when that one
-            // lane may have everything.
-            if band > 1 || chosen.len() >= most {
+            // lane may have everything, and gates are not asked before it.
+            rest = &rest[band..];
+            let gates =
+                rest.first().is_some_and(|next| next.has_gate()) || chosen.iter().any(|(lane, _)| lane.has_gate());
+            if band > 1 || chosen.len() >= most || gates {
                 break;
             }
-            rest = &rest[band..];
         }
         let gated = chosen.iter().any(|(lane, _)| lane.has_gate());
         let plan = Plan {
@@ -240,7 +262,8 @@ impl Lanes {
         for (place, id) in plan.lanes.iter().enumerate() {
             let Some(lane) = self.lanes.get_mut(id) else { continue };
             let (count, last) = got.get(id).copied().unwrap_or((0, 0));
-            let asked = left > 0;
+            // The database serves gates first, then the others in their order.
+            let asked = left > 0 && (!plan.gated || rows.len() < plan.max_jobs as usize || count > 0);
             left = left.saturating_sub(count);
             if !asked {
                 continue;
@@ -260,21 +283,26 @@ impl Lanes {
                 if lane.scanned_ms.is_none_or(|at| now >= at + RESCAN_MS) {
                     lane.hint = 0;
                 }
-                if lane.has_gate() && count == 0 {
-                    lane.held_until_ms = now + lane.hold_ms;
-                    lane.hold_ms = (lane.hold_ms * 2).min(HOLD_MS.1);
+                lane.gate_seen |= count == 0 && lane.head_seen;
+                if lane.has_gate() {
+                    lane.hold(now);
                 } else {
                     lane.head = None;
                 }
+            } else if count > 0 {
+                lane.gate_seen = false;
             }
+            lane.head_seen &= count == 0;
         }
         self.find_next_hold(now);
     }
 
-    /// An attempt of this lane has ended: its endpoint may have a slot again.
+    /// An attempt of this lane has ended: its endpoint and its queue may have a slot again.
     pub fn unhold(&mut self, id: i64) {
-        let Some(endpoint) = self.lanes.get(&id).and_then(|lane| lane.row.endpoint.clone()) else { return };
-        for lane in self.lanes.values_mut().filter(|lane| lane.row.endpoint.as_deref() == Some(&*endpoint)) {
+        let Some(row) = self.row(id) else { return };
+        let shares =
+            |other: &LaneRow| other.queue == row.queue || (row.endpoint.is_some() && other.endpoint == row.endpoint);
+        for lane in self.lanes.values_mut().filter(|lane| lane.held_until_ms > 0 && shares(&lane.row)) {
             lane.held_until_ms = 0;
         }
     }

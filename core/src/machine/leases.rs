@@ -2,7 +2,7 @@
 //! [`Attempts`].
 
 use super::attempts::{Attempts, Hold, Stage, settling};
-use super::event::{Abort, Cause, Claim, Failure, Handle, Millis, Settlement, Settling};
+use super::event::{Abort, Cause, Claim, Failure, Handle, Millis, Release, Settlement, Settling};
 
 /// What a clock step found.
 #[derive(Default)]
@@ -50,7 +50,8 @@ impl Attempts {
             }
             (Hold::Open, Stage::Waiting) => {
                 self.waiting.retain(|other| *other != handle);
-                let settling = self.settle_unstarted(handle, Settlement::Release("canceled before it started"));
+                let settling =
+                    self.settle_unstarted(handle, Settlement::Release(before_start("canceled before it started")));
                 settling.map_or(Canceling::Nothing, Canceling::Settle)
             }
             _ => Canceling::Nothing,
@@ -92,7 +93,7 @@ impl Attempts {
         if self.quiet_until_ms.is_none_or(|at| now < at) {
             return found;
         }
-        let mut unstarted = Vec::new();
+        let mut waiting = Vec::new();
         for (handle, a) in self.by_handle.iter_mut().filter(|(_, a)| a.hold == Hold::Open) {
             let ended = a.ends.filter(|(at, _)| *at <= now).map(|(_, cause)| cause);
             let lapsed = a.lease_until_ms <= now && !a.lapsed;
@@ -100,7 +101,7 @@ impl Attempts {
                 continue;
             }
             if a.stage == Stage::Waiting {
-                unstarted.push((*handle, ended));
+                waiting.push((*handle, ended));
                 continue;
             }
             let reason = ended.map_or(Abort::LeaseLost, abort_of);
@@ -119,16 +120,16 @@ impl Attempts {
                 None => a.lapsed = true,
             }
         }
-        for (handle, ended) in unstarted {
+        for (handle, ended) in waiting {
             self.waiting.retain(|other| *other != handle);
             match ended {
                 Some(Cause::Deadline) => {
                     let failure = limit_failure(Cause::Deadline);
                     found.settle.extend(self.settle_unstarted(handle, Settlement::Fail(failure)));
                 }
-                _ => found
-                    .settle
-                    .extend(self.settle_unstarted(handle, Settlement::Release("it waited too long for a slot"))),
+                _ => found.settle.extend(
+                    self.settle_unstarted(handle, Settlement::Release(before_start("it waited too long for a slot"))),
+                ),
             }
         }
         self.quiet_until_ms = self.next_expiry();
@@ -158,6 +159,10 @@ impl Attempts {
             .flatten()
             .min()
     }
+}
+
+fn before_start(reason: &'static str) -> Release {
+    Release { reason, started: false }
 }
 
 fn abort_of(cause: Cause) -> Abort {

@@ -30,11 +30,23 @@ pub enum Step {
     Sleep,
 }
 
+/// How to look.
+pub struct Manner {
+    /// From the beginning, without hints.
+    pub full: bool,
+    /// A wake-up asked for it: the shortest way to its job counts.
+    pub woken: bool,
+    /// Waiting follows if it finds nothing, so it had better be right.
+    pub sure: bool,
+}
+
 /// The look-out for work.
 pub struct Look {
     at_ms: Millis,
     full: bool,
     woken: bool,
+    /// Waiting follows if it finds nothing.
+    sure: bool,
     running: bool,
     step: Step,
     lanes_read_ms: Option<Millis>,
@@ -59,6 +71,7 @@ impl Look {
             at_ms: 0,
             full: true,
             woken: false,
+            sure: false,
             running: false,
             step: Step::Lanes,
             lanes_read_ms: None,
@@ -122,11 +135,11 @@ impl Look {
         (self.at_ms != Millis::MAX).then_some(self.at_ms)
     }
 
-    /// A look begins. Returns whether it ignores the hints and whether a wake-up asked for it.
-    pub fn begin(&mut self) -> (bool, bool) {
+    /// A look begins.
+    pub fn begin(&mut self) -> Manner {
         self.running = true;
         self.at_ms = Millis::MAX;
-        (std::mem::take(&mut self.full), self.woken)
+        Manner { full: std::mem::take(&mut self.full), woken: self.woken, sure: std::mem::take(&mut self.sure) }
     }
 
     /// Rows were claimed.
@@ -171,10 +184,10 @@ impl Look {
             self.announce_at_ms = now + (LINGER_MS << (self.vain - VAIN).min(5)).min(LINGER_MOST_MS);
         }
         if self.announced_until_ms.is_some_and(|until| now < until) && !self.withdraw {
-            self.full = true;
+            (self.full, self.sure) = (true, true);
             self.at_ms = now + self.poll_most_ms;
         } else if !self.listening {
-            self.full = true;
+            (self.full, self.sure) = (true, true);
             self.at_ms = now + self.poll_ms;
             self.poll_ms = (self.poll_ms * 3 / 2).min(self.poll_most_ms);
         } else if now >= self.announce_at_ms {
@@ -217,7 +230,7 @@ impl Look {
     /// The sleep is announced: one more look, from the beginning.
     pub fn announced(&mut self, now: Millis, lanes: usize) {
         self.introduce = false;
-        self.step = Step::Wait;
+        self.sure = std::mem::replace(&mut self.step, Step::Wait) == Step::Sleep;
         self.announced_until_ms = Some(now + ANNOUNCE_MS / 2);
         self.full = true;
         self.at_ms = now;

@@ -124,11 +124,12 @@ impl Machine {
             return Some((Query::Lanes, None));
         }
         if self.look.due(now) || (knows_some && self.lanes.look_due(now)) {
-            let (full, woken) = self.look.begin();
-            if self.lanes.ask_all(woken) {
-                self.lanes.suppose_all(now, full, woken);
-            } else {
-                return Some((self.survey(now, full), None));
+            let manner = self.look.begin();
+            if !self.lanes.is_empty() {
+                if !self.lanes.ask_all(manner.woken, manner.sure) {
+                    return Some((self.survey(now, manner.full), None));
+                }
+                self.lanes.suppose_all(now, manner.full, manner.woken);
             }
         }
         match self.lanes.plan(now, room, gated_room) {
@@ -140,7 +141,8 @@ impl Machine {
                     hints: plan.hints.clone(),
                     quotas: plan.quotas.clone(),
                     max_jobs: plan.max_jobs,
-                    async_commit: self.settings.async_commit && !plan.gated,
+                    // The database commits a claim that takes from a gate synchronously all the same.
+                    async_commit: self.settings.async_commit,
                 };
                 return Some((query, Some(plan)));
             }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::event::{Cause, Failure, Settlement, Settling};
+use super::event::{Cause, Failure, Release, Settlement, Settling};
 
 /// Settlements in one statement.
 const BATCH: usize = 1_000;
@@ -99,11 +99,12 @@ impl Settlements {
 }
 
 impl Settlement {
-    fn kind(&self) -> u8 {
+    /// What may share a statement.
+    fn kind(&self) -> (u8, Option<Release>) {
         match self {
-            Settlement::Complete(_) => 0,
-            Settlement::Fail(_) => 1,
-            Settlement::Release(_) => 2,
+            Settlement::Complete(_) => (0, None),
+            Settlement::Fail(_) => (1, None),
+            Settlement::Release(release) => (2, Some(*release)),
         }
     }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::options::Options;
 use super::rows::{Columns, claim_row, fail_report, get, verdicts};
 use crate::error::{Error, Kind, Result};
-use crate::machine::{Claim, ClaimRow, LaneRow, Settlement, Settling, Verdict};
+use crate::machine::{Claim, ClaimRow, LaneRow, Release, Settlement, Settling, Verdict};
 use crate::store::{Connection, Param, Schema, Type};
 
 /// The texts, made once.
@@ -46,7 +46,7 @@ impl Statements {
             claimed: format!("select {CLAIM_COLUMNS} from {}($1)", f("claimed")),
             complete: format!("select {}($1, $2, $3, $4)", f("complete")),
             fail: format!("select {}($1::text::jsonb)", f("fail")),
-            release: format!("select {}($1, $2, $3, $4)", f("release")),
+            release: format!("select {}($1, $2, $3, $4, $5)", f("release")),
             progress: format!(
                 "select {}(p.job, p.claim, p.number, p.value) \
                  from unnest($1::uuid[], $2::uuid[], $3::int2[], $4::text[]) p (job, claim, number, value)",
@@ -151,10 +151,11 @@ impl Statements {
             None => Ok(Vec::new()),
             Some(Settlement::Complete(_)) => self.complete(connection, batch),
             Some(Settlement::Fail(_)) => self.fail(connection, batch),
-            Some(Settlement::Release(reason)) => {
+            Some(Settlement::Release(Release { reason, started })) => {
                 let columns = Columns::of(batch.iter().map(|settling| settling.claim));
                 let [jobs, claims, numbers] = columns.params();
-                let row = connection.query_one(&self.release, &[jobs, claims, numbers, (reason, Type::TEXT)])?;
+                let row = connection
+                    .query_one(&self.release, &[jobs, claims, numbers, (reason, Type::TEXT), (started, Type::BOOL)])?;
                 verdicts(connection, &row)
             }
         }

@@ -77,10 +77,9 @@ impl Trace {
     fn line(&mut self, action: Action) -> Option<String> {
         Some(match action {
             Action::Pump(query) => match &*query {
-                Query::Claim { claim, lanes, hints, quotas, max_jobs, async_commit } => {
+                Query::Claim { claim, lanes, hints, quotas, max_jobs, .. } => {
                     self.claim = Some(*claim);
-                    let how = if *async_commit { "" } else { " sync" };
-                    format!("pump: claim {max_jobs} from {lanes:?} at {hints:?} by {quotas:?}{how}")
+                    format!("pump: claim {max_jobs} from {lanes:?} at {hints:?} by {quotas:?}")
                 }
                 Query::Claimed { claim } => {
                     assert_eq!(Some(*claim), self.claim);
@@ -178,8 +177,8 @@ fn before_it_sleeps_a_worker_announces_it_and_looks_once_more_from_the_beginning
     assert_eq!(t.rows(&[]), NOTHING, "it lingers a moment");
     assert_eq!(t.after(5), ["pump: claim 1 from [1] at [6] by [1]"]);
     assert_eq!(t.rows(&[]), ["pump: sleep"]);
-    assert_eq!(t.answer(Answer::Done), ["pump: claim 1 from [1] at [0] by [1]"]);
-    assert_eq!(t.rows(&[]), ["pump: lanes"], "a new lane may have come too");
+    assert_eq!(t.answer(Answer::Done), ["pump: survey [1] at [0]"]);
+    assert_eq!(t.answer(Answer::Ready(vec![])), ["pump: lanes"], "a new lane may have come too");
     assert_eq!(t.answer(Answer::Lanes(vec![lane(1, 0, None)])), NOTHING);
     // The wake-up: first the job, then the announcement is taken back.
     t.now += 100;
@@ -199,8 +198,8 @@ fn without_wake_ups_it_polls_ever_more_slowly() {
         if lines == ["pump: lanes"] {
             lines = t.answer(Answer::Lanes(vec![]));
         }
-        assert_eq!(lines, ["pump: claim 1 from [1] at [0] by [1]"]);
-        let lines = t.rows(&[]);
+        assert_eq!(lines, ["pump: survey [1] at [0]"]);
+        let lines = t.answer(Answer::Ready(vec![]));
         if lines == ["pump: lanes"] {
             t.answer(Answer::Lanes(vec![]));
         }
@@ -467,7 +466,7 @@ fn jobs_claimed_ahead_start_when_a_slot_is_free_and_gates_are_never_passed_ahead
     t.on(Event::PumpUp);
     t.answer(Answer::Registered);
     assert_eq!(t.answer(Answer::Lanes(vec![lane(1, 0, Some("api"))])), ["pump: survey [1] at [0]"]);
-    assert_eq!(t.answer(Answer::Ready(vec![(1, 3)])), ["pump: claim 1 from [1] at [3] by [3] sync"]);
+    assert_eq!(t.answer(Answer::Ready(vec![(1, 3)])), ["pump: claim 1 from [1] at [3] by [3]"]);
     assert_eq!(t.rows(&[(7, 1, 3)]), ["start 1: job 7"]);
 }
 
@@ -506,16 +505,30 @@ fn a_lane_behind_a_shut_gate_is_held_back_until_its_endpoint_may_have_a_slot() {
     t.on(Event::PumpUp);
     t.answer(Answer::Registered);
     t.answer(Answer::Lanes(lanes));
-    assert_eq!(t.answer(Answer::Ready(vec![(1, 1)])), ["pump: claim 2 from [1] at [1] by [2] sync"]);
-    // One slot at the endpoint: one row; the second claim gets none and the lane is held back.
+    assert_eq!(t.answer(Answer::Ready(vec![(1, 1)])), ["pump: claim 2 from [1] at [1] by [2]"]);
+    // One slot at the endpoint: one row, and the lane is held back.
     assert_eq!(t.rows(&[(7, 1, 1)]), ["start 1: job 7"]);
-    t.now += 5;
-    t.on(Event::Clock);
-    assert_eq!(t.answer(Answer::Ready(vec![(1, 2)])), ["pump: claim 1 from [1] at [2] by [1] sync"]);
+    assert_eq!(t.after(5), ["pump: survey [1] at [2]"]);
+    assert_eq!(t.answer(Answer::Ready(vec![(1, 2)])), NOTHING);
+    assert_eq!(t.after(45), ["pump: claim 1 from [1] at [2] by [1]"]);
     assert_eq!(t.rows(&[]), NOTHING);
     // The slot is given back by our own report.
     assert_eq!(t.report(1, done()), ["pump: complete [7]"]);
-    assert_eq!(t.answer(Answer::Settled(vec![])), ["pump: claim 2 from [1] at [2] by [2] sync"]);
+    assert_eq!(t.answer(Answer::Settled(vec![])), ["pump: claim 2 from [1] at [2] by [2]"]);
+}
+
+#[test]
+fn a_queue_s_gate_is_known_by_a_claim_that_gets_nothing_of_what_is_there() {
+    let mut t = Trace::running(settings(2), vec![lane(1, 0, None)]);
+    assert_eq!(t.rows(&[(7, 1, 1)]), ["start 1: job 7"]);
+    assert_eq!(t.after(5), ["pump: claim 1 from [1] at [2] by [1]"]);
+    assert_eq!(t.rows(&[]), NOTHING);
+    // Before it waits it makes sure; there is work.
+    assert_eq!(t.after(100), ["pump: survey [1] at [0]"]);
+    assert_eq!(t.answer(Answer::Ready(vec![(1, 2)])), ["pump: claim 1 from [1] at [2] by [1]"]);
+    assert_eq!(t.rows(&[]), NOTHING);
+    assert_eq!(t.report(1, done()), ["pump: complete [7]"]);
+    assert_eq!(t.answer(Answer::Settled(vec![])), ["pump: claim 2 from [1] at [2] by [2]"]);
 }
 
 #[test]
