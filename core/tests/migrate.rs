@@ -210,7 +210,7 @@ fn older_functions_are_replaced_and_access_is_kept() {
         for function in [
             "rpc_get(jsonb)",
             "rpc_counts(jsonb)",
-            "release(uuid[],uuid[],int2[],text)",
+            "release(uuid[],uuid[],int2[],text,boolean)",
         ] {
             assert_eq!(
                 may(database, function).as_deref(),
