@@ -173,12 +173,25 @@ func start(t testing.TB, worker *drayhorse.Worker) (stop func() error) {
 	return stop
 }
 
-// quiet are worker options for tests: no signal handling, errors into the test's log.
+// quiet are worker options for tests: no signal handling, errors into the test's log while there is one.
 func quiet(t testing.TB) drayhorse.WorkerOptions {
 	t.Helper()
+	var mu sync.Mutex
+	over := false
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	})
 	return drayhorse.WorkerOptions{
 		PollMs: 50, GraceMs: 2_000, HandleSignals: drayhorse.Ptr(false),
-		OnError: func(err error, _ *drayhorse.Job) { t.Logf("onError: %v", err) },
+		OnError: func(err error, _ *drayhorse.Job) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !over {
+				t.Logf("onError: %v", err)
+			}
+		},
 	}
 }
 
