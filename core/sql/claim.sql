@@ -14,6 +14,8 @@ create or replace function claim_extra(j job, r runtime) returns text language s
       'tags', to_jsonb(j.tags),
       'maxAttempts', nullif(j.max_attempts, 25),
       'deadline', iso(j.deadline),
+      -- Which of the two limits `ends_ms` is.
+      'endsBy', case when r.deadline <= coalesce(r.claimed_at + ms(r.timeout_ms), 'infinity') then 'deadline' end,
       'idempotencyKey', j.effect_key,
       'runId', j.run_id,
       'synthetic', nullif(j.synthetic, false),
@@ -25,7 +27,8 @@ $$;
 -- A hint is the caller's memory of where the lane's first claimable row was; it only saves the walk over dead rows.
 -- p_numbered: how many rows the same claim has already taken.
 -- Lanes behind a gate that has something to take are asked one by one under the gate's lock; who finds it locked
--- passes on, since another claim is just taking from it. Nothing here waits.
+-- passes on, since another claim is just taking from it. Nothing here waits. A claim that meets such a lane takes all
+-- its lanes one by one, so that the order holds; the others take all of them in one statement.
 create or replace function claim_lanes(p_worker int, p_claim uuid, p_lanes bigint[], p_hints bigint[], p_quotas int[],
   p_max_jobs int, p_lease_ms bigint, p_async_commit boolean, p_numbered int default 0)
 returns table (job_id uuid, claim_no int2, lane_id bigint, seq bigint, attempt int2, ends_ms bigint, payload text, extra text)
@@ -40,23 +43,34 @@ declare
   quotas int[] := p_quotas;
   generations int[];
   v record;
+  one_by_one boolean;
+  took boolean := false;
   picks gated_pick[] := '{}';
+  more gated_pick[];
 begin
   if exists (select from gate) then
+    select coalesce(bool_or(x.verdict = 'gated'), false) into one_by_one from lane_verdicts(p_lanes, at) x;
     lanes := '{}'; hints := '{}'; quotas := '{}'; generations := '{}';
-    for v in select * from lane_verdicts(p_lanes, at) x order by x.place loop
-      if v.verdict = 'free' then
+    for v in select * from lane_verdicts(p_lanes, at) x where x.verdict <> 'blocked' order by x.place loop
+      if not one_by_one then
         lanes := lanes || v.lane_id;
         hints := hints || p_hints[v.place];
         quotas := quotas || p_quotas[v.place];
         generations := generations || v.generation;
-      elsif v.verdict = 'gated' and cardinality(picks) < p_max_jobs then
-        picks := picks || pick_gated(v.lane_id, p_hints[v.place], least(p_quotas[v.place], p_max_jobs - cardinality(picks)), p_claim, v.synthetic,
-          v.queue_gate, v.endpoint_gate, v.place, picks, at);
+        continue;
       end if;
+      exit when cardinality(picks) >= p_max_jobs;
+      if v.verdict = 'gated' then
+        more := pick_gated(v.lane_id, p_hints[v.place], least(p_quotas[v.place], p_max_jobs - cardinality(picks)), p_claim, v.synthetic,
+          v.queue_gate, v.endpoint_gate, v.place, picks, at);
+        took := took or cardinality(more) > 0;
+      else
+        more := pick_free(v.lane_id, p_hints[v.place], least(p_quotas[v.place], p_max_jobs - cardinality(picks)), v.generation, v.place, at);
+      end if;
+      picks := picks || more;
     end loop;
   end if;
-  if p_async_commit and cardinality(picks) = 0 then
+  if p_async_commit and not took then
     -- A claim that took no token, slot or probe: one that a crash of the database forgets only offers the job again.
     perform set_config('synchronous_commit', 'off', true);
   end if;
@@ -64,7 +78,7 @@ begin
   with picked as materialized (
     select x.job_id, (p_numbered + row_number() over (order by x.place, x.seq))::int2 as number, x.generation, x.probe, x.endpoint_slot, x.queue_slot
     from (
-      select y.job_id, y.seq, l.place, l.generation, null::boolean as probe, null::int as endpoint_slot, null::int as queue_slot
+      (select y.job_id, y.seq, l.place, l.generation, null::boolean as probe, null::int as endpoint_slot, null::int as queue_slot
       from unnest(lanes, hints, quotas, generations) with ordinality l (lane_id, hint, quota, generation, place)
       cross join lateral (
         select r.job_id, r.seq from runtime r
@@ -72,12 +86,10 @@ begin
         order by r.lane_id, r.seq
         limit l.quota
         for no key update skip locked) y
-      limit p_max_jobs - cardinality(picks)
+      limit p_max_jobs)
+      union all
+      select g.job_id, g.seq, g.place, g.generation, g.probe, g.endpoint_slot, g.queue_slot from unnest(picks) g
     ) x
-    union all
-    select g.job_id, (p_numbered + p_max_jobs - cardinality(picks) + row_number() over (order by g.place, g.seq))::int2,
-      g.generation, g.probe, g.endpoint_slot, g.queue_slot
-    from unnest(picks) g
   ),
   taken as (
     update runtime r set
@@ -103,6 +115,21 @@ begin
     j.payload, claim_extra(j, t.row)
   from taken t join job j on j.id = (t.row).job_id
   order by (t.row).claim_no;
+end $$;
+
+-- Rows of one lane that nothing gates.
+create or replace function pick_free(p_lane bigint, p_hint bigint, p_quota int, p_generation int, p_place int, at timestamptz) returns gated_pick[]
+language plpgsql set search_path from current
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+begin
+  return coalesce((
+    select array_agg(row(x.job_id, x.seq, p_place, p_generation, null, null, null, null)::gated_pick order by x.seq) from (
+      select r.job_id, r.seq from runtime r
+      where r.lane_id = p_lane and r.state = 'r' and r.seq >= p_hint and (r.deadline is null or r.deadline > at)
+      order by r.lane_id, r.seq
+      limit p_quota
+      for no key update skip locked) x), '{}');
 end $$;
 
 -- Rows of one lane behind locked gates, with all that they take: tokens, slots, the probe.

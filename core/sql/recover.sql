@@ -32,6 +32,8 @@ begin
 end $$;
 
 -- Ends active attempts whose earliest limit is over, by the cause that came first; ties: deadline, timeout, lease.
+-- While the lease is alive its worker reports a timeout or deadline itself, with its own word on the delay: it gets a
+-- second for that.
 create or replace function recover(max_rows int) returns int
 language plpgsql security definer set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off
 set enable_bitmapscan = off set jit = off
@@ -47,6 +49,7 @@ begin
   for r in
     select * from runtime w
     where w.state = 'a' and w.wake_at <= at
+      and (w.lease_until is null or w.lease_until <= at or w.wake_at <= at - interval '1 second')
     order by w.wake_at
     limit max_rows
     for update skip locked
