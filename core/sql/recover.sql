@@ -2,7 +2,10 @@
 -- Every function works on a bounded batch, in the order of time, and passes over rows that others hold; the row's
 -- own columns are tested again under its lock, however old the list is.
 
-create or replace function promote(max_rows int) returns int
+-- `since`: rows that were due before it are passed over. A caller that looked a moment ago need not walk again over the
+-- dead rows of everything that was due before, which a transaction left open elsewhere may keep; from time to time it
+-- looks at all.
+create or replace function promote(max_rows int, since timestamptz default '-infinity') returns int
 language plpgsql security definer set search_path from current
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_material = off set jit = off
@@ -14,7 +17,7 @@ declare
 begin
   with due as materialized (
     select r.job_id from runtime r
-    where r.state = 's' and r.wake_at <= at
+    where r.state = 's' and r.wake_at <= at and r.wake_at >= since
     order by r.wake_at
     limit max_rows
     for update skip locked
@@ -34,7 +37,7 @@ end $$;
 -- Ends active attempts whose earliest limit is over, by the cause that came first; ties: deadline, timeout, lease.
 -- While the lease is alive its worker reports a timeout or deadline itself, with its own word on the delay: it gets a
 -- second for that.
-create or replace function recover(max_rows int) returns int
+create or replace function recover(max_rows int, since timestamptz default '-infinity') returns int
 language plpgsql security definer set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off
 set enable_bitmapscan = off set jit = off
 as $$
@@ -48,7 +51,7 @@ declare
 begin
   for r in
     select * from runtime w
-    where w.state = 'a' and w.wake_at <= at
+    where w.state = 'a' and w.wake_at <= at and w.wake_at >= since
       and (w.lease_until is null or w.lease_until <= at or w.wake_at <= at - interval '1 second')
     order by w.wake_at
     limit max_rows
@@ -94,23 +97,26 @@ begin
   return done;
 end $$;
 
--- One round of all three. Every worker offers it; the first of a moment does it, the others get zeros.
-create or replace function tick(max_rows int)
+-- One round of all three. Every worker offers it; the first of a moment does it, the others get zeros. `full_look` is
+-- needed once every few seconds, and after a round that left something. `next_ms` knows due times, deadlines and probes,
+-- not leases: the first live lease hides behind the dead rows of all attempts that ended before theirs.
+create or replace function tick(max_rows int, full_look boolean default true)
 returns table (promoted int, recovered int, expired int, more boolean, next_ms bigint)
 language plpgsql security definer set search_path from current set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
+declare
+  since timestamptz := case when full_look then '-infinity' else clock_now() - interval '3 seconds' end;
 begin
   promoted := 0; recovered := 0; expired := 0; more := false;
   if pg_try_advisory_xact_lock('runtime'::regclass::oid::int, 1) then
-    promoted := promote(max_rows);
-    recovered := recover(max_rows);
+    promoted := promote(max_rows, since);
+    recovered := recover(max_rows, since);
     expired := expire(max_rows);
     perform expire_probes();
     more := greatest(promoted, recovered, expired) >= max_rows;
     select ms_between(clock_now(), least(
       (select min(c.overdue_at) from circuit c where c.state = 'h'),
-      (select min(r.wake_at) from runtime r where r.state = 's'),
-      (select min(r.wake_at) from runtime r where r.state = 'a'),
+      (select min(r.wake_at) from runtime r where r.state = 's' and r.wake_at >= since),
       (select min(r.deadline) from runtime r where r.deadline is not null and r.state <> 'a'))) into next_ms;
     next_ms := greatest(0, next_ms);
   end if;

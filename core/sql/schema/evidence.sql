@@ -20,7 +20,7 @@ create table outcome (
   detail jsonb
 );
 -- Appended in the order of time, so a summary per range of pages is enough for retention.
-create index outcome_finished on outcome using brin (finished_at) with (pages_per_range = 32);
+create index outcome_finished on outcome using brin (finished_at) with (pages_per_range = 32, autosummarize = on);
 create index outcome_other on outcome (job_id) where state <> 's';
 
 -- An attempt that did not succeed and was not released.

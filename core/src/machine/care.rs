@@ -1,5 +1,5 @@
 //! The keeper's timetable: heartbeats at a third of the lease, a tick every 200 ms, a sign of life every ten
-//! seconds, a notification to ourselves when one is due. Owned by the machine; pure.
+//! seconds, retention every minute, a notification to ourselves when one is due. Owned by the machine; pure.
 
 use super::event::Millis;
 
@@ -7,6 +7,11 @@ use super::event::Millis;
 const TICK_MS: (Millis, Millis) = (10, 200);
 /// So long after the next known time: a worker reports the limits of its own attempts, and may be first.
 const AFTER_MS: Millis = 10;
+/// Between two ticks that look at everything: the others pass over what was due long ago, which is mostly dead rows
+/// that an open transaction keeps.
+const FULL_MS: Millis = 5_000;
+/// Between two rounds of retention.
+const PRUNE_MS: Millis = 60_000;
 /// Rows of one tick.
 const TICK_ROWS: (i32, i32) = (10, 1_000);
 /// So many ticks must pass before larger ones are tried again.
@@ -21,13 +26,24 @@ pub struct Timetable {
     tick_at_ms: Millis,
     tick_rows: i32,
     calm: u32,
+    full_at_ms: Millis,
+    prune_at_ms: Millis,
     seen_at_ms: Millis,
 }
 
 impl Timetable {
     /// Starts with a tick.
     pub fn new(lease_ms: Millis) -> Timetable {
-        Timetable { lease_ms, beat_at_ms: None, tick_at_ms: 0, tick_rows: TICK_ROWS.1, calm: 0, seen_at_ms: SEEN_MS }
+        Timetable {
+            lease_ms,
+            beat_at_ms: None,
+            tick_at_ms: 0,
+            tick_rows: TICK_ROWS.1,
+            calm: 0,
+            full_at_ms: 0,
+            prune_at_ms: PRUNE_MS,
+            seen_at_ms: SEEN_MS,
+        }
     }
 
     /// A lease began at `sent`.
@@ -56,14 +72,33 @@ impl Timetable {
         self.beat_at_ms = Some(now + (self.lease_ms / 20).clamp(20, 500));
     }
 
-    /// The rows of a tick, if one is due.
-    pub fn tick_due(&self, now: Millis) -> Option<i32> {
-        (now >= self.tick_at_ms).then_some(self.tick_rows)
+    /// The rows of a tick, if one is due, and whether it looks at everything.
+    pub fn tick_due(&self, now: Millis) -> Option<(i32, bool)> {
+        (now >= self.tick_at_ms).then_some((self.tick_rows, now >= self.full_at_ms))
     }
 
     /// It was sent; the next one follows its answer.
-    pub fn tick_sent(&mut self, now: Millis) {
+    pub fn tick_sent(&mut self, now: Millis, full: bool) {
         self.tick_at_ms = now + TICK_MS.1;
+        if full {
+            self.full_at_ms = now + FULL_MS;
+        }
+    }
+
+    /// The rows of a round of retention, if one is due; counts as sent.
+    pub fn take_prune(&mut self, now: Millis) -> Option<i32> {
+        let due = now >= self.prune_at_ms;
+        if due {
+            self.prune_at_ms = now + PRUNE_MS;
+        }
+        due.then_some(TICK_ROWS.1)
+    }
+
+    /// It removed so many: a full round is followed by the next at once.
+    pub fn pruned(&mut self, now: Millis, jobs: i32) {
+        if jobs >= TICK_ROWS.1 {
+            self.prune_at_ms = now;
+        }
     }
 
     /// It was answered: at once again when more is due, else when the next thing is due.
@@ -74,6 +109,9 @@ impl Timetable {
             next_ms.map_or(TICK_MS.1, |ms| (ms.max(0) as Millis + AFTER_MS).clamp(TICK_MS.0, TICK_MS.1))
         };
         self.tick_at_ms = now + pause;
+        if more {
+            self.full_at_ms = now;
+        }
         self.calm += 1;
         if self.calm >= CALM && self.tick_rows < TICK_ROWS.1 {
             self.calm = 0;
@@ -86,11 +124,13 @@ impl Timetable {
         self.calm = 0;
         self.tick_rows = (self.tick_rows / 2).max(TICK_ROWS.0);
         self.tick_at_ms = now;
+        self.full_at_ms = now;
     }
 
     /// It failed for another reason.
     pub fn tick_failed(&mut self, now: Millis) {
         self.tick_at_ms = now + 1_000;
+        self.full_at_ms = now;
     }
 
     /// Whether a sign of life is due; counts as sent.
@@ -102,9 +142,9 @@ impl Timetable {
         due
     }
 
-    /// The next thing to do; ticks only count while the worker runs.
+    /// The next thing to do; ticks and retention only count while the worker runs.
     pub fn due(&self, ticking: bool) -> Millis {
-        let tick = if ticking { self.tick_at_ms } else { Millis::MAX };
+        let tick = if ticking { self.tick_at_ms.min(self.prune_at_ms) } else { Millis::MAX };
         self.beat_at_ms.unwrap_or(Millis::MAX).min(tick).min(self.seen_at_ms)
     }
 }

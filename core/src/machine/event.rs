@@ -289,7 +289,13 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Care {
     Heartbeat(Vec<(Handle, Claim)>),
+    /// `full`: look at all that may be due, not only at what became due lately.
     Tick {
+        max_rows: i32,
+        full: bool,
+    },
+    /// Removes what retention no longer keeps.
+    Prune {
         max_rows: i32,
     },
     Seen {
@@ -308,6 +314,9 @@ pub enum Cared {
         moved: i32,
         more: bool,
         next_ms: Option<i64>,
+    },
+    Pruned {
+        jobs: i32,
     },
     Done,
 }

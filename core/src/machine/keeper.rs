@@ -1,4 +1,4 @@
-//! The keeper's half of the machine: heartbeats before all else, then the ping, the sign of life, the tick.
+//! The keeper's half of the machine: heartbeats before all else, then the ping, the sign of life, the tick, retention.
 
 use std::sync::Arc;
 
@@ -57,6 +57,7 @@ impl Machine {
                     self.look.soon(now);
                 }
             }
+            (Care::Prune { .. }, Ok(Cared::Pruned { jobs })) => self.timetable.pruned(now, jobs),
             (Care::Ping(_), Ok(_)) => self.wakeups.sent(now),
             (_, Ok(_)) => {}
             (care, Err(error)) => {
@@ -65,9 +66,9 @@ impl Machine {
                     Care::Heartbeat(_) => self.timetable.beat_failed(now),
                     Care::Tick { .. } if cut => self.timetable.tick_too_long(now),
                     Care::Tick { .. } => self.timetable.tick_failed(now),
-                    Care::Seen { .. } | Care::Ping(_) => {}
+                    Care::Prune { .. } | Care::Seen { .. } | Care::Ping(_) => {}
                 }
-                if !(cut && matches!(care, Care::Tick { .. })) {
+                if !(cut && matches!(care, Care::Tick { .. } | Care::Prune { .. })) {
                     self.failed(now, error, out);
                 }
             }
@@ -101,10 +102,15 @@ impl Machine {
         // Recovery would end an attempt whose limit we are just reporting, without the worker's own delay.
         if self.end.phase() == Phase::Running
             && !self.attempts.limits_pending()
-            && let Some(max_rows) = self.timetable.tick_due(now)
+            && let Some((max_rows, full)) = self.timetable.tick_due(now)
         {
-            self.timetable.tick_sent(now);
-            return Some(Care::Tick { max_rows });
+            self.timetable.tick_sent(now, full);
+            return Some(Care::Tick { max_rows, full });
+        }
+        if self.end.phase() == Phase::Running
+            && let Some(max_rows) = self.timetable.take_prune(now)
+        {
+            return Some(Care::Prune { max_rows });
         }
         None
     }

@@ -26,6 +26,7 @@ pub struct Statements {
     unregister: String,
     heartbeat: String,
     tick: String,
+    prune: String,
     seen: String,
 }
 
@@ -56,7 +57,8 @@ impl Statements {
             wake: format!("select {}($1)", f("wake")),
             unregister: format!("select {}($1)", f("worker_stop")),
             heartbeat: format!("select {}($1, $2, $3, $4, $5)", f("heartbeat")),
-            tick: format!("select promoted, recovered, expired, more, next_ms from {}($1)", f("tick")),
+            tick: format!("select promoted, recovered, expired, more, next_ms from {}($1, $2)", f("tick")),
+            prune: format!("select {}($1)", f("prune")),
             seen: format!("select {}($1, $2)", f("worker_seen")),
         }
     }
@@ -256,11 +258,17 @@ impl Statements {
     }
 
     /// Promotes, recovers and expires: (rows moved, more is due, until the next known time).
-    pub fn tick(&self, connection: &mut Connection, max_rows: i32) -> Result<(i32, bool, Option<i64>)> {
-        let row = connection.query_one(&self.tick, &[(&max_rows, Type::INT4)])?;
+    pub fn tick(&self, connection: &mut Connection, max_rows: i32, full: bool) -> Result<(i32, bool, Option<i64>)> {
+        let row = connection.query_one(&self.tick, &[(&max_rows, Type::INT4), (&full, Type::BOOL)])?;
         let promoted: i32 = get(connection, &row, 0)?;
         let recovered: i32 = get(connection, &row, 1)?;
         Ok((promoted + recovered, get(connection, &row, 3)?, get(connection, &row, 4)?))
+    }
+
+    /// Removes what retention no longer keeps: how many jobs.
+    pub fn prune(&self, connection: &mut Connection, max_rows: i32) -> Result<i32> {
+        let row = connection.query_one(&self.prune, &[(&max_rows, Type::INT4)])?;
+        get(connection, &row, 0)
     }
 
     /// A sign of life.

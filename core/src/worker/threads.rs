@@ -198,10 +198,11 @@ fn attend(shared: &Shared, connection: &mut Connection, care: &Care) -> Result<C
             let lease_ms = shared.options.lease_ms as i64;
             Cared::Beaten(statements.heartbeat(connection, claims, lease_ms, !shared.store.is_embedded())?)
         }
-        Care::Tick { max_rows } => {
-            let (moved, more, next_ms) = statements.tick(connection, *max_rows)?;
+        Care::Tick { max_rows, full } => {
+            let (moved, more, next_ms) = statements.tick(connection, *max_rows, *full)?;
             Cared::Ticked { moved, more, next_ms }
         }
+        Care::Prune { max_rows } => Cared::Pruned { jobs: statements.prune(connection, *max_rows)? },
         Care::Seen { running } => {
             statements.seen(connection, shared.worker_id(), *running)?;
             Cared::Done

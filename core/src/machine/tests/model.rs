@@ -278,6 +278,7 @@ impl World {
                 }
                 Cared::Ticked { moved: jobs.len() as i32, more: false, next_ms: None }
             }
+            Care::Prune { .. } => Cared::Pruned { jobs: 0 },
             Care::Seen { .. } | Care::Ping(_) => Cared::Done,
         }
     }

@@ -103,7 +103,8 @@ impl Trace {
                 Care::Heartbeat(claims) => {
                     format!("keeper: heartbeat {:?}", claims.iter().map(|(handle, _)| *handle).collect::<Vec<_>>())
                 }
-                Care::Tick { max_rows } => {
+                Care::Prune { max_rows } => format!("keeper: prune {max_rows}"),
+                Care::Tick { max_rows, .. } => {
                     self.tick = true;
                     format!("keeper: tick {max_rows}")
                 }
