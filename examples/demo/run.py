@@ -18,7 +18,7 @@ from pathlib import Path
 
 from provider import Provider
 
-from drayhorse import JobSnapshot, Queue, TimelineEntry
+from drayhorse import JobFilter, JobSnapshot, Queue, TimelineEntry
 
 HERE = Path(__file__).resolve().parent
 JOBS = 600
@@ -61,7 +61,7 @@ def every_job(queue: Queue) -> list[JobSnapshot]:
     jobs: list[JobSnapshot] = []
     after: str | None = None
     while True:
-        page = queue.list({"type": "provider.sync"}, limit=200, after=after)
+        page = queue.list(JobFilter(type="provider.sync"), limit=200, after=after)
         jobs.extend(page.jobs)
         if page.next is None:
             return jobs
@@ -72,7 +72,11 @@ def table(jobs: list[JobSnapshot], killed: str) -> None:
     """Who enqueued, who ran, with how many attempts."""
     languages = ("typescript", "python", "go")
     ran = Counter((next(t for t in j.tags if t.startswith("from:"))[5:], j.worker) for j in jobs)
-    print(f"\n{'enqueued in':<14}{'jobs':>6}   " + "".join(f"{'ended in ' + w:>21}" for w in languages) + f"{'attempts':>11}{'retried':>9}")
+    print(
+        f"\n{'enqueued in':<14}{'jobs':>6}   "
+        + "".join(f"{'ended in ' + w:>21}" for w in languages)
+        + f"{'attempts':>11}{'retried':>9}"
+    )
     for source in languages:
         mine = [j for j in jobs if f"from:{source}" in j.tags]
         print(
@@ -86,7 +90,9 @@ def table(jobs: list[JobSnapshot], killed: str) -> None:
 def tell(entry: TimelineEntry, start: float) -> str:
     """One line of a timeline, in seconds since the job was enqueued."""
     about = " ".join(
-        f"{key}={value}" for key, value in entry.data.items() if key in ("delayMs", "source", "nextAttempt", "worker", "reason")
+        f"{key}={value}"
+        for key, value in entry.data.items()
+        if key in ("delayMs", "source", "nextAttempt", "worker", "reason")
     )
     error = entry.data.get("error")
     if isinstance(error, dict):
@@ -108,12 +114,18 @@ def main() -> int:
             share = JOBS // 3
             begun = time.monotonic()
             for n, (enqueue, _) in enumerate(commands().values()):
-                subprocess.run([*enqueue, str(n * share), str((n + 1) * share)], env=environment, check=True, timeout=60)
-            display.say(f"{JOBS} jobs of type provider.sync enqueued, a third from each language, in {time.monotonic() - begun:.1f} s")
+                subprocess.run(
+                    [*enqueue, str(n * share), str((n + 1) * share)], env=environment, check=True, timeout=60
+                )
+            display.say(
+                f"{JOBS} jobs of type provider.sync enqueued, a third from each language, in {time.monotonic() - begun:.1f} s"
+            )
             provider.start_clock()
             for language, (_, work) in commands().items():
                 processes[language] = subprocess.Popen(work, env=environment)
-            display.say("three workers started: TypeScript, Python, Go, 8 slots each; the provider is slow, then down, then up")
+            display.say(
+                "three workers started: TypeScript, Python, Go, 8 slots each; the provider is slow, then down, then up"
+            )
             return watch(queue, provider, processes, display)
         finally:
             for process in processes.values():
@@ -135,15 +147,16 @@ def watch(queue: Queue, provider: Provider, processes: dict[str, subprocess.Pope
     alive = True
     while True:
         now = time.monotonic() - start
-        counts = queue.counts({"type": "provider.sync"})
+        counts = queue.counts(JobFilter(type="provider.sync"))
         display.show(
-            f"{now:5.1f} s  provider {provider.phase:<4}  " + "  ".join(f"{s} {counts[s]:>3}" for s in STATES), now=now
+            f"{now:5.1f} s  provider {provider.phase:<4}  " + "  ".join(f"{s} {getattr(counts, s):>3}" for s in STATES),
+            now=now,
         )
         if alive and now >= KILL_AT_S:
             processes[killed].kill()
             alive = False
             display.say(f"{now:5.1f} s  SIGKILL to the {killed} worker; what it ran comes back when its leases end")
-        if counts["succeeded"] + counts["failed"] >= JOBS:
+        if counts.succeeded + counts.failed >= JOBS:
             break
         if now > PATIENCE_S:
             display.say(f"not done after {PATIENCE_S:.0f} s")
@@ -154,8 +167,14 @@ def watch(queue: Queue, provider: Provider, processes: dict[str, subprocess.Pope
     table(jobs, killed)
     ended = Counter(j.state for j in jobs)
     lost = JOBS - ended["succeeded"]
-    doubled = len(jobs) - len({j.id for j in jobs}) + sum(
-        sum(e.kind in ("succeeded", "failed", "canceled") for e in queue.timeline(j.id)) > 1 for j in jobs if j.attempt > 1
+    doubled = (
+        len(jobs)
+        - len({j.id for j in jobs})
+        + sum(
+            sum(e.kind in ("succeeded", "failed", "canceled") for e in queue.timeline(j.id)) > 1
+            for j in jobs
+            if j.attempt > 1
+        )
     )
     repeated = sum(n - 1 for n in provider.effects.values())
     print(
@@ -163,7 +182,7 @@ def watch(queue: Queue, provider: Provider, processes: dict[str, subprocess.Pope
         f"calls the provider refused {provider.refused}   effects repeated under the same key {repeated}   "
         f"time {time.monotonic() - start:.1f} s"
     )
-    retried = max(jobs, key=lambda j: (j.last_error is not None and j.last_error.get("cause") == "lease", j.attempt))
+    retried = max(jobs, key=lambda j: (j.last_error is not None and j.last_error.cause == "lease", j.attempt))
     entries = queue.timeline(retried.id)
     print(f"\nThe timeline of job {retried.id}, policy {retried.retry_policy}:")
     for entry in entries:
