@@ -118,7 +118,8 @@ def main() -> int:
                     [*enqueue, str(n * share), str((n + 1) * share)], env=environment, check=True, timeout=60
                 )
             display.say(
-                f"{JOBS} jobs of type provider.sync enqueued, a third from each language, in {time.monotonic() - begun:.1f} s"
+                f"{JOBS} jobs of type provider.sync enqueued, "
+                f"a third from each language, in {time.monotonic() - begun:.1f} s"
             )
             provider.start_clock()
             for language, (_, work) in commands().items():
