@@ -23,6 +23,8 @@ from .servers import Servers
 from .step import RESULTS_VARIABLE, Need, Result, Step
 
 KEPT_LOG_FOLDERS = 5
+SOAK_PATIENCE = 20
+"""How many times longer a step may take when the tests have their literal sizes."""
 
 
 class StepFailed(Exception):
@@ -128,7 +130,8 @@ class Runner:
         code = 0
         for words in step.commands():
             argv = [env[word[1:]] if word.startswith("$") and word[1:] in env else word for word in words]
-            code = process.run(argv, cwd=step.cwd, env=env, log=log, timeout_s=step.timeout_s) or code
+            timeout_s = step.timeout_s * (1 if env["DRAYHORSE_SCALE"] == "1" else SOAK_PATIENCE)
+            code = process.run(argv, cwd=step.cwd, env=env, log=log, timeout_s=timeout_s) or code
         found = counts.read(step.counts, log.read_text(errors="replace")) if step.counts else Counts()
         if found.failed:
             raise StepFailed(f"{found.failed} of {found.total}", found)
