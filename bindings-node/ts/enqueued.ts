@@ -13,4 +13,9 @@ export class Enqueued {
   toString(): string {
     return this.id;
   }
+
+  /** The id: in JSON a job is named by it. */
+  toJSON(): string {
+    return this.id;
+  }
 }

@@ -31,6 +31,7 @@ export type ErrorCode =
   | "internal";
 
 interface Row {
+  number: number;
   code: ErrorCode;
   retryable: boolean;
   cause: string;
@@ -38,9 +39,9 @@ interface Row {
 
 let rows: Map<string, Row> | undefined;
 
-function rowOf(code: string): Row | undefined {
+function table(): Map<string, Row> {
   rows ??= new Map((JSON.parse(native.errorTable()) as Row[]).map((row) => [row.code, row]));
-  return rows.get(code);
+  return rows;
 }
 
 /** What an error may carry besides its message. */
@@ -60,7 +61,7 @@ export abstract class DrayhorseError extends Error {
 
   /** @param code the code of the subclass */
   protected constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
-    const row = rowOf(code);
+    const row = table().get(code);
     // Where nothing in this process lies beneath, the cause is the table's sentence on it.
     super(message, { cause: extras.cause ?? row?.cause });
     this.name = new.target.name;
@@ -269,6 +270,29 @@ export function errorFrom(text: string): DrayhorseError {
   };
   const Class = errorClasses[code] ?? InternalError;
   return new Class(message, details ? { details } : {});
+}
+
+/** The typed error behind a SQLSTATE of class YD, as a driver shows it; `undefined` for any other state. */
+export function errorFromState(
+  state: unknown,
+  message: unknown,
+  detail: unknown,
+  cause: unknown,
+): DrayhorseError | undefined {
+  if (typeof state !== "string" || !/^YD\d{3}$/.test(state)) return undefined;
+  const row = [...table().values()].find(({ number }) => number === Number(state.slice(2)));
+  if (!row) return undefined;
+  return new errorClasses[row.code](String(message), { details: detailsOf(detail), cause });
+}
+
+/** DETAIL is JSON; a text that is none is somebody else's and says nothing. */
+function detailsOf(detail: unknown): Record<string, unknown> {
+  try {
+    const { code: _, ...details } = JSON.parse(String(detail));
+    return details;
+  } catch {
+    return {};
+  }
 }
 
 /** Runs a synchronous native call; what it throws carries the core's JSON in its message. */

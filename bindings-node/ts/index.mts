@@ -30,6 +30,7 @@ export {
   Queue,
   ReadOnlyError,
   RetryableError,
+  Run,
   SchemaMissingError,
   SchemaTooNewError,
   SchemaTooOldError,

@@ -24,6 +24,7 @@ export interface JobEvent {
   deadline?: string;
   runId?: string;
   idempotencyKey?: string;
+  synthetic?: boolean;
   /** The attempt has a timeout. */
   timed?: boolean;
 }
@@ -61,6 +62,7 @@ export class RunningJob implements Job {
   readonly endpoint: string | undefined;
   readonly deadline: Date | undefined;
   readonly runId: string | undefined;
+  readonly synthetic: boolean;
   readonly idempotencyKey: string;
   readonly #handle: number;
   readonly #host: JobHost;
@@ -81,6 +83,7 @@ export class RunningJob implements Job {
     this.endpoint = event.endpoint ?? undefined;
     this.deadline = event.deadline ? new Date(event.deadline) : undefined;
     this.runId = event.runId ?? undefined;
+    this.synthetic = event.synthetic === true;
     this.idempotencyKey = event.idempotencyKey ?? event.id;
     this.#handle = event.handle;
     this.#host = host;

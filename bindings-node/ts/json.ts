@@ -30,6 +30,12 @@ export function encodePolicy(policy: unknown): RawJson | undefined {
   return text === undefined ? undefined : new RawJson(text);
 }
 
+/** Encodes an argument that is data of its own, where `null` has a meaning: a JSON Schema. */
+export function encodeData(value: unknown, root: string): RawJson | undefined {
+  const text = new Encoder(root, refuseArgument, false).top(value);
+  return text === undefined ? undefined : new RawJson(text);
+}
+
 /**
  * Encodes the arguments of a call: `Date` becomes its time, members that are `undefined` are absent, `null` is
  * refused. `root` is what a refusal puts before the name of the field.

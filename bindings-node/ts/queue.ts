@@ -2,17 +2,23 @@
  * `Queue`: one queue database, with a method for each control verb of the core. It owns the native client; workers
  * share it. Which values are right is decided by the core and by SQL; here they only get their JSON form.
  */
+import { Contracts } from "./contracts.js";
 import { decisionOfChain } from "./decisions.js";
 import { embeddedBin } from "./embedded.js";
-import { Enqueued } from "./enqueued.js";
+import type { Enqueued } from "./enqueued.js";
 import { InvalidArgumentError } from "./errors.js";
 import { describe } from "./failure.js";
+import { Endpoints, Queues } from "./gates.js";
 import { decode, encodeArguments, encodePolicy, encodeValue, RawJson } from "./json.js";
 import { Line } from "./line.js";
 import { type NativeClient, native } from "./native.js";
+import { claimOf, enqueuedFrom, manyJobs, oneJob, targetOf } from "./new-job.js";
 import { rawHint } from "./report.js";
-import { fromRows } from "./rows.js";
+import { type Ask, fromRows } from "./rows.js";
+import { Run } from "./run.js";
+import { runIn } from "./transaction.js";
 import type {
+  Access,
   CancelResult,
   Claim,
   ClaimOptions,
@@ -24,6 +30,7 @@ import type {
   FailOptions,
   FailResult,
   HeartbeatResult,
+  InTransaction,
   JobFilter,
   JobList,
   JobRef,
@@ -36,8 +43,11 @@ import type {
   Redriven,
   RedriveOptions,
   RedrivePreview,
+  ReplayOptions,
+  ReplayPreview,
   RetryPolicy,
   TimelineEvent,
+  Transaction,
   WorkerInfo,
 } from "./types.js";
 
@@ -47,9 +57,10 @@ export interface Runner {
   drain(): Promise<void>;
 }
 
-/** The inside of a queue, for the workers of this package. */
+/** The inside of a queue, for the workers and runs of this package. */
 export interface QueueCore {
   line: Line<NativeClient>;
+  ask: Ask;
   /** The workers that run now; `close` drains them first. */
   runners: Set<Runner>;
 }
@@ -59,7 +70,7 @@ const cores = new WeakMap<Queue, QueueCore>();
 /** The inside of `queue`. */
 export function coreOf(queue: Queue): QueueCore {
   const core = cores.get(queue);
-  if (!core) throw new TypeError("a Worker needs a Queue that came from Queue.connect");
+  if (!core) throw new TypeError("this needs a Queue that came from Queue.connect");
   return core;
 }
 
@@ -67,14 +78,24 @@ export class Queue {
   readonly #core: QueueCore;
   #closing: Promise<void> | undefined;
 
+  /** Destinations: pauses, limits, policies and circuits. */
+  readonly endpoints: Endpoints;
+  /** The gates of whole queues. */
+  readonly queues: Queues;
+  /** What types promise: schemas, policies, endpoints. */
+  readonly contracts: Contracts;
   /** Who is alive, what it handles, what it runs. */
   readonly workers = {
     list: (): Promise<WorkerInfo[]> => this.#rows("workers.list", {}),
   };
 
-  private constructor(core: QueueCore) {
-    this.#core = core;
-    cores.set(this, core);
+  private constructor(line: Line<NativeClient>) {
+    const ask: Ask = (verb, args) => this.#rows(verb, args);
+    this.#core = { line, ask, runners: new Set() };
+    this.endpoints = new Endpoints(ask);
+    this.queues = new Queues(ask);
+    this.contracts = new Contracts(ask);
+    cores.set(this, this.#core);
   }
 
   /** Connects to `postgresql://…`, or to a private server in `embedded:PATH`. */
@@ -85,7 +106,7 @@ export class Queue {
     const line = new Line<NativeClient>((bell) => new native.NativeClient(bell));
     const passed = encodeArguments({ ...options, postgresBin: embeddedBin(url, options), language: "node" });
     await line.call((client, ticket) => client.connect(ticket, url, passed));
-    return new Queue({ line, runners: new Set() });
+    return new Queue(line);
   }
 
   /** Drains this queue's running workers, waits for running calls and closes the connections. */
@@ -109,21 +130,27 @@ export class Queue {
     await this.#call("assertCompatible", {});
   }
 
-  /** Enqueues one job. */
-  async enqueue(type: string, payload?: unknown, options?: EnqueueOptions): Promise<Enqueued> {
-    return enqueuedFrom(
-      await this.#call("enqueue", jobArguments({ type, payload, ...(options && { options }) }, "")),
-    );
+  /** Enqueues one job; with `tx` it exists when the caller's transaction commits. */
+  async enqueue(
+    type: string,
+    payload?: unknown,
+    options?: EnqueueOptions & InTransaction,
+  ): Promise<Enqueued> {
+    const { tx, ...rest } = options ?? {};
+    const job: NewJob = options ? { type, payload, options: rest } : { type, payload };
+    if (tx === undefined) return enqueuedFrom(await this.#call("enqueue", oneJob(job)));
+    return (await this.#enqueueIn(tx, [job]))[0] as Enqueued;
   }
 
   /** Enqueues all of `jobs` or none; the answers are in their order. */
-  async enqueueMany(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    return ((await this.#call("enqueueMany", batchArguments(jobs))) as unknown[]).map(enqueuedFrom);
+  async enqueueMany(jobs: readonly NewJob[], { tx }: InTransaction = {}): Promise<Enqueued[]> {
+    if (tx !== undefined) return this.#enqueueIn(tx, jobs);
+    return ((await this.#call("enqueueMany", manyJobs(jobs))) as unknown[]).map(enqueuedFrom);
   }
 
   /** The same as one statement for the caller's own connection and transaction. */
   async enqueueStatement(jobs: readonly NewJob[]): Promise<EnqueueStatement> {
-    return this.#call("enqueueStatement", batchArguments(jobs)) as Promise<EnqueueStatement>;
+    return this.#call("enqueueStatement", manyJobs(jobs)) as Promise<EnqueueStatement>;
   }
 
   /** The job, or `undefined` when there is none. */
@@ -159,13 +186,29 @@ export class Queue {
 
   /** Makes new jobs of a failed one, or of all failed ones that match a filter. */
   async redrive(target: JobRef | JobFilter, options: RedriveOptions): Promise<Redriven[]> {
-    const isRef = typeof target === "string" || target instanceof Enqueued;
-    return this.#rows("redrive", { ...options, ...(isRef ? { id: String(target) } : { filter: target }) });
+    return this.#rows("redrive", { ...options, ...targetOf(target) });
   }
 
   /** How many jobs a redrive by this filter would make, and what they risk. */
   async redrivePreview(filter: JobFilter): Promise<RedrivePreview> {
     return this.#rows("redrivePreview", { filter });
+  }
+
+  /** Makes new jobs of ended ones, however they ended, each with one attempt unless `maxAttempts` says more. */
+  async replay(target: JobRef | JobFilter, options: ReplayOptions): Promise<Redriven[]> {
+    return this.#rows("replay", { ...options, ...targetOf(target) });
+  }
+
+  /** What a replay would run and what speaks against it; by a filter, how many jobs it would make. */
+  async replayPreview(target: JobRef): Promise<ReplayPreview>;
+  async replayPreview(target: JobFilter): Promise<RedrivePreview>;
+  async replayPreview(target: JobRef | JobFilter): Promise<ReplayPreview | RedrivePreview> {
+    return this.#rows("replayPreview", targetOf(target));
+  }
+
+  /** Starts a run, to which jobs can be added until it is finished. */
+  async startRun(name: string): Promise<Run> {
+    return new Run(this, (await this.#rows<{ id: string }>("startRun", { name })).id);
   }
 
   /** The delays SQL will choose after each of the first `attempts` failures of the job `jobId`. */
@@ -225,9 +268,24 @@ export class Queue {
     return this.#rows("prune", options);
   }
 
+  /** Gives a database role the rights of a worker, a producer or a reader. */
+  async grant(role: string, access: Access): Promise<void> {
+    await this.#call("grant", { role, access });
+  }
+
+  /** Takes them away. */
+  async revoke(role: string, access: Access): Promise<void> {
+    await this.#call("revoke", { role, access });
+  }
+
   async #close(): Promise<void> {
     await Promise.all([...this.#core.runners].map((runner) => runner.drain()));
     await this.#core.line.call((client, ticket) => client.close(ticket));
+  }
+
+  async #enqueueIn(tx: Transaction, jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    const text = await runIn(tx, await this.enqueueStatement(jobs));
+    return (decode(text) as unknown[]).map(enqueuedFrom);
   }
 
   async #rows<T>(verb: string, args: object): Promise<T> {
@@ -238,28 +296,4 @@ export class Queue {
     const text = encodeArguments(args);
     return decode(await this.#core.line.call((client, ticket) => client.submit(ticket, verb, text)));
   }
-}
-
-function enqueuedFrom(answer: unknown): Enqueued {
-  const { id, replayed } = answer as { id: string; replayed: boolean };
-  return new Enqueued(id, replayed);
-}
-
-function claimOf(claim: ClaimRef): ClaimRef {
-  return { id: claim.id, fence: claim.fence };
-}
-
-function batchArguments(jobs: readonly NewJob[]): object {
-  return { jobs: jobs.map((job, index) => jobArguments(job, `jobs[${index}]`)) };
-}
-
-/** `root` names the job in refusals; empty for a lone one. */
-function jobArguments({ type, payload, options }: NewJob, root: string): object {
-  const value = encodeValue(payload, root === "" ? "payload" : `${root}.payload`);
-  const policy = options && encodePolicy(options.retryPolicy);
-  return {
-    type,
-    payload: value === undefined ? undefined : new RawJson(value),
-    options: options && new RawJson(encodeArguments({ ...options, retryPolicy: policy }, root)),
-  };
 }

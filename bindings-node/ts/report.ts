@@ -1,5 +1,5 @@
 /**
- * The reports of ended handlers as JSON text: one function for each way a handler ends. `run.ts` sends them in
+ * The reports of ended handlers as JSON text: one function for each way a handler ends. `shift.ts` sends them in
  * batches.
  */
 import { isCancellation, read } from "./decisions.js";

@@ -10,12 +10,23 @@ const TIMES = new Set([
   "finishedAt",
   "leaseUntil",
   "nextRunAt",
+  "openedAt",
+  "overdueAt",
+  "probeAt",
+  "publishedAt",
   "runAt",
   "seenAt",
+  "since",
   "startedAt",
 ]);
 
-const VALUES = new Set(["payload", "result", "retryPolicy", "policy"]);
+const VALUES = new Set(["payload", "result", "retryPolicy", "policy", "inputSchema", "outputSchema"]);
+
+/** What a setting is removed from: in the event of it null says just that. */
+const SETTINGS = new Set(["rateLimit", "maxConcurrency", "retryPolicy"]);
+
+/** Sends a verb with its arguments; the answer as users get it. */
+export type Ask = <T>(verb: string, args: object) => Promise<T>;
 
 /** One answered object or array of them, in place. */
 export function fromRows<T>(answer: unknown): T {
@@ -26,11 +37,19 @@ export function fromRows<T>(answer: unknown): T {
 
 function fromRow(row: Record<string, unknown>): void {
   for (const [key, value] of Object.entries(row)) {
-    if (VALUES.has(key) && value !== null) continue;
-    if (value === null && !((key === "payload" && row.hasPayload === true) || key === "result"))
-      delete row[key];
-    else if (key === "progress") continue;
+    if (value === null) {
+      if (!isMeant(row, key)) delete row[key];
+    } else if (VALUES.has(key) || key === "progress") continue;
     else if (TIMES.has(key) && typeof value === "string") row[key] = new Date(value);
     else fromRows(value);
   }
+}
+
+/** Whether a null is a value and not an absence. */
+function isMeant(row: Record<string, unknown>, key: string): boolean {
+  if (key === "payload") {
+    const described = (row.wouldRun ?? row) as { hasPayload?: boolean };
+    return described.hasPayload === true;
+  }
+  return key === "result" || (row.event === "configured" && SETTINGS.has(key));
 }

@@ -4,6 +4,9 @@
  */
 import type { Enqueued } from "./enqueued.js";
 
+export type * from "./contract-types.js";
+export type * from "./gate-types.js";
+export type * from "./repeat-types.js";
 export type * from "./worker-types.js";
 
 /** A job by its id, or by what `enqueue` returned. */
@@ -24,6 +27,9 @@ export interface ConnectOptions {
   /** For `embedded:` URLs: the folder of PostgreSQL's programs. */
   postgresBin?: string | undefined;
 }
+
+/** What a database role may do. */
+export type Access = "worker" | "producer" | "reader";
 
 /** Options of one enqueue. */
 export interface EnqueueOptions {
@@ -51,7 +57,27 @@ export interface EnqueueOptions {
   idempotencyKey?: { key: string; ttlMs?: number } | undefined;
   /** The destination the job talks to. */
   endpoint?: string | undefined;
+  /** The job waits for the end of another one; at another end than `on` it is skipped. */
+  after?: { jobId: JobRef; on: "succeeded" | "failed" } | undefined;
+  /** The run the job belongs to; `Run.enqueue` sets it. */
+  runId?: string | undefined;
+  /** A test of the endpoint: one attempt, also while the circuit is open, and nothing to the circuit. */
+  synthetic?: boolean | undefined;
 }
+
+/** Where an enqueue runs: on the caller's own connection, inside its transaction, when `tx` is there. */
+export interface InTransaction {
+  tx?: Transaction | undefined;
+}
+
+/**
+ * A transaction of the caller's own driver: a client of node-postgres (`query`), `sql` of postgres.js (`unsafe`), or
+ * a function that runs one statement and gives its rows.
+ */
+export type Transaction =
+  | { query(sql: string, params: string[]): PromiseLike<unknown> }
+  | { unsafe(sql: string, params: string[]): PromiseLike<unknown> }
+  | ((sql: string, params: string[]) => PromiseLike<unknown>);
 
 /** One job of `enqueueMany`. */
 export interface NewJob {
@@ -142,10 +168,16 @@ export interface JobSnapshot {
   lastError?: LastError;
   /** The job's effect may have happened although no attempt succeeded. */
   uncertain: boolean;
-  /** The failed job it was made from. */
+  /** The ended job it was made from. */
   sourceId?: string;
   /** The jobs that were made from it. */
   redrivenTo: string[];
+  /** The run it belongs to. */
+  runId?: string;
+  /** The job it waits or waited for. */
+  afterId?: string;
+  /** A test of its endpoint. */
+  synthetic: boolean;
   /** Empty when it runs or has ended. */
   waiting: Waiting[];
   [key: string]: unknown;
@@ -209,36 +241,6 @@ export interface Outcome {
 /** What `cancel` did. */
 export type CancelResult = "canceled" | "cancel_requested" | "already_terminal" | "not_found";
 
-/** Options of `redrive`. */
-export interface RedriveOptions {
-  reason: string;
-  actor: string;
-  /** Two calls with one request id make one job. */
-  requestId: string;
-  /** Needed when the source has an endpoint and an attempt ever started. */
-  acknowledgeDuplicateRisk?: boolean | undefined;
-  copyCheckpoints?: boolean | undefined;
-  /** The copy gets an idempotency key of its own instead of its source's. */
-  newEffectKey?: boolean | undefined;
-  /** For a filter: at most this many, up to 1,000. */
-  limit?: number | undefined;
-  /** For a filter: the last `sourceId` of the page before. */
-  after?: string | undefined;
-}
-
-/** A new job and the failed one it was made from. */
-export interface Redriven {
-  id: string;
-  sourceId: string;
-}
-
-/** What a redrive by filter would touch. */
-export interface RedrivePreview {
-  count: number;
-  withEndpoint: number;
-  uncertain: number;
-}
-
 /** The delays SQL will choose, and the policy as SQL normalized it. */
 export interface PolicyPreview {
   policy: RetryPolicy;
@@ -276,6 +278,7 @@ export interface Claim {
   leaseUntil: Date;
   idempotencyKey: string;
   runId?: string;
+  synthetic?: boolean;
   [key: string]: unknown;
 }
 

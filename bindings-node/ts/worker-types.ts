@@ -25,6 +25,8 @@ export interface WorkerOptions {
   classifyError?: ErrorClassifier | undefined;
   /** Default 1,000. */
   pollMs?: number | undefined;
+  /** Jobs claimed beyond the free slots; default 0, never for jobs with an endpoint. */
+  prefetch?: number | undefined;
   /** Default host and pid. */
   name?: string | undefined;
   /** Told of what has no other place to go; default `console.error`. */
@@ -62,6 +64,8 @@ export interface Job {
   readonly endpoint: string | undefined;
   readonly deadline: Date | undefined;
   readonly runId: string | undefined;
+  /** A test of its endpoint. */
+  readonly synthetic: boolean;
   /** The caller's key, else the job's id: the same on every attempt, to be passed to the destination. */
   readonly idempotencyKey: string;
   /** Aborted when the job is canceled, has timed out or lost its lease, or when the worker's grace is over. */

@@ -1,11 +1,11 @@
 /**
- * `Worker`: handlers, options and one run at a time. It owns the registration of handlers and the signals; `run.ts`
+ * `Worker`: handlers, options and one run at a time. It owns the registration of handlers and the signals; `shift.ts`
  * does the work.
  */
 import { InvalidArgumentError, WrongStateError } from "./errors.js";
 import { encodeArguments } from "./json.js";
 import { coreOf, type Queue } from "./queue.js";
-import { type Handler, handlerKey, Run } from "./run.js";
+import { type Handler, handlerKey, Shift } from "./shift.js";
 import { SignalTrap } from "./signals.js";
 import type { ErrorContext, HandleOptions, Job, WorkerHealth, WorkerOptions } from "./types.js";
 
@@ -13,7 +13,7 @@ export class Worker {
   readonly #queue: Queue;
   readonly #options: WorkerOptions;
   readonly #handlers = new Map<string, Handler>();
-  #run: Run | undefined;
+  #shift: Shift | undefined;
 
   constructor(queue: Queue, options: WorkerOptions = {}) {
     coreOf(queue);
@@ -28,7 +28,7 @@ export class Worker {
     if (typeof fn !== "function") {
       throw new InvalidArgumentError("a handler must be a function", { details: { field: "fn" } });
     }
-    if (this.#run) throw new WrongStateError("the worker runs: register handlers before run()");
+    if (this.#shift) throw new WrongStateError("the worker runs: register handlers before run()");
     const key = handlerKey(type, version);
     if (this.#handlers.has(key)) {
       throw new InvalidArgumentError(`${type}@${version} already has a handler`, {
@@ -41,32 +41,34 @@ export class Worker {
 
   /** Runs until `stop()` or a signal, then until the drain has ended. Rejects when the worker cannot go on. */
   async run(): Promise<void> {
-    if (this.#run) throw new WrongStateError("the worker already runs");
+    if (this.#shift) throw new WrongStateError("the worker already runs");
     const core = coreOf(this.#queue);
     const started = this.#startOptions();
-    const run = new Run(core, this.#handlers, this.#options, (error, context) => this.#tell(error, context));
-    this.#run = run;
-    const trap = new SignalTrap(() => run.stop());
+    const shift = new Shift(core, this.#handlers, this.#options, (error, context) =>
+      this.#tell(error, context),
+    );
+    this.#shift = shift;
+    const trap = new SignalTrap(() => shift.stop());
     try {
       if (this.#options.handleSignals !== false) trap.install();
-      await run.start(started);
-      await run.ended;
+      await shift.start(started);
+      await shift.ended;
     } finally {
       trap.remove();
-      this.#run = undefined;
-      if (run.running > 0) trap.leaveSoon();
+      this.#shift = undefined;
+      if (shift.running > 0) trap.leaveSoon();
     }
   }
 
   /** Starts the drain: no new jobs, running ones have `graceMs`. */
   stop(): void {
-    this.#run?.stop();
+    this.#shift?.stop();
   }
 
   /** For probes; never waits. */
   health(): WorkerHealth {
-    if (!this.#run?.started) return { ...STOPPED, stuck: [] };
-    const health = this.#run.health();
+    if (!this.#shift?.started) return { ...STOPPED, stuck: [] };
+    const health = this.#shift.health();
     return { alive: health.phase !== "stopped", ...health };
   }
 
