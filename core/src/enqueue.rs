@@ -54,19 +54,14 @@ pub fn one(args_json: &str) -> Result<Statement> {
     let args = read(args_json)?;
     let mut text = String::with_capacity(args_json.len() + 64);
     let id = write_job(&mut text, args, "")?;
-    Ok(Statement {
-        text,
-        ids: vec![id],
-    })
+    Ok(Statement { text, ids: vec![id] })
 }
 
 /// The statement for `{"jobs":[{"type","payload"?,"options"?}]}`.
 pub fn many(args_json: &str) -> Result<Statement> {
     let args = read(args_json)?;
     let fields = args.fields(&["jobs"], "")?;
-    let jobs = fields
-        .get("jobs")
-        .ok_or_else(|| Error::argument("jobs", "jobs is missing"))?;
+    let jobs = fields.get("jobs").ok_or_else(|| Error::argument("jobs", "jobs is missing"))?;
     let Ok(jobs) = serde_json::from_str::<Vec<&RawValue>>(jobs.get()) else {
         return Err(Error::argument("jobs", "jobs must be a JSON array"));
     };
@@ -82,19 +77,14 @@ pub fn many(args_json: &str) -> Result<Statement> {
             text.push(',');
         }
         let path = element("jobs", n);
-        let members = Members::read(job)
-            .ok_or_else(|| Error::argument(&path, format!("{path} must be a JSON object")))?;
+        let members =
+            Members::read(job).ok_or_else(|| Error::argument(&path, format!("{path} must be a JSON object")))?;
         ids.push(write_job(&mut text, members, &format!("{path}."))?);
     }
     text.push(']');
     if text.len() > MAX_TEXT_BYTES {
-        let message = format!(
-            "jobs is {} bytes of JSON; the limit is {MAX_TEXT_BYTES}",
-            text.len()
-        );
-        return Err(Error::new(Kind::PayloadTooLarge, message)
-            .with("path", "jobs")
-            .with("limit", MAX_TEXT_BYTES));
+        let message = format!("jobs is {} bytes of JSON; the limit is {MAX_TEXT_BYTES}", text.len());
+        return Err(Error::new(Kind::PayloadTooLarge, message).with("path", "jobs").with("limit", MAX_TEXT_BYTES));
     }
     Ok(Statement { text, ids })
 }
@@ -102,9 +92,7 @@ pub fn many(args_json: &str) -> Result<Statement> {
 /// The members of the arguments, or where their JSON is broken.
 fn read(args_json: &str) -> Result<Members<'_>> {
     match serde_json::from_str::<&RawValue>(args_json) {
-        Ok(raw) => {
-            Members::read(raw).ok_or_else(|| Error::argument("", "the job must be a JSON object"))
-        }
+        Ok(raw) => Members::read(raw).ok_or_else(|| Error::argument("", "the job must be a JSON object")),
         Err(fault) => {
             crate::json::scan(args_json, "", usize::MAX)?;
             let message = format!("the arguments are not valid JSON: {fault}");
@@ -118,8 +106,8 @@ fn write_job(text: &mut String, members: Members, path: &str) -> Result<String> 
     let mut fields = members.fields(&["type", "payload", "options"], path)?;
     if let Some(options) = fields.remove("options") {
         let field = format!("{path}options");
-        let options = Members::read(options)
-            .ok_or_else(|| Error::argument(&field, format!("{field} must be a JSON object")))?;
+        let options =
+            Members::read(options).ok_or_else(|| Error::argument(&field, format!("{field} must be a JSON object")))?;
         fields.append(&mut options.fields(&OPTIONS, path)?);
     }
     check(&fields, path)?;

@@ -75,10 +75,7 @@ fn rule(status: u16) -> (Rule, &'static str) {
         404 | 410 => (Final, "the resource is not there"),
         400..500 => (Final, "the request must change"),
         503 => (Retry, "the service is unavailable"),
-        500 | 502 | 504 | 507 | 520..530 => (
-            RetryIfIdempotent,
-            "the server failed and may have applied the request",
-        ),
+        500 | 502 | 504 | 507 | 520..530 => (RetryIfIdempotent, "the server failed and may have applied the request"),
         _ => (Final, "the server cannot do what is asked"),
     }
 }
@@ -111,27 +108,14 @@ pub fn decision(response: Response, options: &Options) -> Decision {
         Rule::RetryWithRetryAfter if wait.by_retry_after => (true, reason),
         Rule::RetryWithRetryAfter => (false, "the content is too large"),
         Rule::RetryIfInProgress if options.conflict_means_in_progress => (true, reason),
-        Rule::RetryIfInProgress => (
-            false,
-            "the request conflicts with the state of the resource",
-        ),
+        Rule::RetryIfInProgress => (false, "the request conflicts with the state of the resource"),
         Rule::Final => (false, reason),
     };
-    Decision {
-        retryable,
-        uncertain: false,
-        retry_after_ms: wait.ms,
-        reason,
-    }
+    Decision { retryable, uncertain: false, retry_after_ms: wait.ms, reason }
 }
 
 fn if_idempotent(options: &Options, retry_after_ms: Option<i64>, reason: &'static str) -> Decision {
-    Decision {
-        retryable: options.idempotent,
-        uncertain: !options.idempotent,
-        retry_after_ms,
-        reason,
-    }
+    Decision { retryable: options.idempotent, uncertain: !options.idempotent, retry_after_ms, reason }
 }
 
 /// The bridge's form: `{"response":{"status":503}|{"failure":"not_sent"|"after_send"},"options":{"headers":{name: value
@@ -152,7 +136,8 @@ pub fn decide(args_json: &str) -> Result<String> {
         now,
     };
     let answer = decision(args.response.read()?, &options);
-    let mut answer_json = json!({ "retryable": answer.retryable, "uncertain": answer.uncertain, "reason": answer.reason });
+    let mut answer_json =
+        json!({ "retryable": answer.retryable, "uncertain": answer.uncertain, "reason": answer.reason });
     if let Some(ms) = answer.retry_after_ms {
         answer_json["retryAfterMs"] = ms.into();
     }
@@ -187,12 +172,7 @@ struct OptionArgs {
 
 impl Default for OptionArgs {
     fn default() -> OptionArgs {
-        OptionArgs {
-            headers: Map::new(),
-            idempotent: true,
-            conflict_means_in_progress: false,
-            now: None,
-        }
+        OptionArgs { headers: Map::new(), idempotent: true, conflict_means_in_progress: false, now: None }
     }
 }
 
@@ -209,10 +189,7 @@ impl ResponseArgs<'_> {
                 let message = "response.failure must be not_sent or after_send";
                 Err(Error::argument("response.failure", message))
             }
-            _ => Err(Error::argument(
-                "response",
-                "response must have either status or failure",
-            )),
+            _ => Err(Error::argument("response", "response must have either status or failure")),
         }
     }
 }

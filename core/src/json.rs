@@ -48,13 +48,8 @@ enum What {
 /// calls the value, `payload` for example; errors name the path from there.
 pub fn scan(json: &str, root: &str, limit: usize) -> Result<Scan> {
     if json.len() > limit {
-        let message = format!(
-            "{root} is {} bytes of JSON; the limit is {limit}",
-            json.len()
-        );
-        return Err(Error::new(Kind::PayloadTooLarge, message)
-            .with("path", root)
-            .with("limit", limit));
+        let message = format!("{root} is {} bytes of JSON; the limit is {limit}", json.len());
+        return Err(Error::new(Kind::PayloadTooLarge, message).with("path", root).with("limit", limit));
     }
     walk(json.as_bytes()).map_err(|fault| explain(json, root, fault))
 }
@@ -75,8 +70,7 @@ fn explain(json: &str, root: &str, fault: Fault) -> Error {
         What::LoneSurrogate => unstorable("a lone surrogate"),
         What::Nesting => format!("nesting over {MAX_NESTING}"),
         What::Number => {
-            "a number with more than 131072 digits before or 16383 after the point cannot be stored"
-                .to_owned()
+            "a number with more than 131072 digits before or 16383 after the point cannot be stored".to_owned()
         }
     };
     let message = match path.is_empty() {
@@ -93,15 +87,12 @@ fn explain(json: &str, root: &str, fault: Fault) -> Error {
 /// The integer that the JSON text `raw` is, in any spelling (`1000`, `1e3`, `1000.0`), within its bounds; else
 /// `invalid_argument` in the sentence SQL uses.
 pub fn integer_within(raw: &str, field: &str, low: i64, high: i64) -> Result<i64> {
-    Decimal::parse(raw)
-        .and_then(|number| number.as_i64())
-        .filter(|value| (low..=high).contains(value))
-        .ok_or_else(|| {
+    Decimal::parse(raw).and_then(|number| number.as_i64()).filter(|value| (low..=high).contains(value)).ok_or_else(
+        || {
             let message = format!("{field} must be an integer from {low} to {high}");
-            Error::argument(field, message)
-                .with("low", low)
-                .with("high", high)
-        })
+            Error::argument(field, message).with("low", low).with("high", high)
+        },
+    )
 }
 
 /// The open arrays and objects: one bit for each level, set for an object.
@@ -113,10 +104,7 @@ struct Levels {
 impl Levels {
     fn open(&mut self, object: bool, at: usize) -> std::result::Result<(), Fault> {
         if self.depth == MAX_NESTING {
-            return Err(Fault {
-                at,
-                what: What::Nesting,
-            });
+            return Err(Fault { at, what: What::Nesting });
         }
         self.objects = self.objects << 1 | u128::from(object);
         self.depth += 1;
@@ -134,10 +122,7 @@ impl Levels {
 }
 
 fn walk(bytes: &[u8]) -> std::result::Result<Scan, Fault> {
-    let mut levels = Levels {
-        objects: 0,
-        depth: 0,
-    };
+    let mut levels = Levels { objects: 0, depth: 0 };
     let mut found = Scan { big_numbers: false };
     let mut at = 0;
     'value: loop {
@@ -288,7 +273,5 @@ fn read_escape(bytes: &[u8], at: usize) -> std::result::Result<usize, Fault> {
 /// The UTF-16 code unit that the escape `\uXXXX` at `at` stands for, if there is one.
 fn code_unit(bytes: &[u8], at: usize) -> Option<u16> {
     let escape = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-    escape.iter().try_fold(0, |unit, byte| {
-        Some(unit << 4 | (*byte as char).to_digit(16)? as u16)
-    })
+    escape.iter().try_fold(0, |unit, byte| Some(unit << 4 | (*byte as char).to_digit(16)? as u16))
 }

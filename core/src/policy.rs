@@ -86,26 +86,13 @@ impl Policy {
     pub fn to_json(&self) -> Value {
         match *self {
             Policy::Fixed { delay_ms } => json!({"type": "fixed", "delayMs": delay_ms}),
-            Policy::Exponential {
-                initial_delay_ms,
-                multiplier,
-                max_delay_ms,
-            } => json!({
+            Policy::Exponential { initial_delay_ms, multiplier, max_delay_ms } => json!({
                 "type": "exponential", "initialDelayMs": initial_delay_ms, "multiplier": multiplier, "maxDelayMs": max_delay_ms,
             }),
-            Policy::DecorrelatedJitter {
-                base_delay_ms,
-                max_delay_ms,
-            } => json!({
+            Policy::DecorrelatedJitter { base_delay_ms, max_delay_ms } => json!({
                 "type": "decorrelated-jitter", "baseDelayMs": base_delay_ms, "maxDelayMs": max_delay_ms,
             }),
-            Policy::Custom {
-                max_attempts,
-                initial_delay_ms,
-                multiplier,
-                max_delay_ms,
-                jitter_percent,
-            } => json!({
+            Policy::Custom { max_attempts, initial_delay_ms, multiplier, max_delay_ms, jitter_percent } => json!({
                 "type": "custom", "maxAttempts": max_attempts, "initialDelayMs": initial_delay_ms, "multiplier": multiplier,
                 "maxDelayMs": max_delay_ms, "jitterPercent": jitter_percent,
             }),
@@ -173,25 +160,14 @@ impl Policy {
     fn draw(&self, job: Uuid, attempt: i32, previous: i64) -> i64 {
         match *self {
             Policy::Fixed { delay_ms } => delay_ms,
-            Policy::Exponential {
-                initial_delay_ms,
-                multiplier,
-                max_delay_ms,
-            } => growth(initial_delay_ms, multiplier, max_delay_ms, attempt),
-            Policy::DecorrelatedJitter {
-                base_delay_ms,
-                max_delay_ms,
-            } => {
+            Policy::Exponential { initial_delay_ms, multiplier, max_delay_ms } => {
+                growth(initial_delay_ms, multiplier, max_delay_ms, attempt)
+            }
+            Policy::DecorrelatedJitter { base_delay_ms, max_delay_ms } => {
                 let upper = max_delay_ms.min(base_delay_ms.max(3 * previous));
                 jitter(job, attempt, previous, base_delay_ms, upper)
             }
-            Policy::Custom {
-                initial_delay_ms,
-                multiplier,
-                max_delay_ms,
-                jitter_percent,
-                ..
-            } => {
+            Policy::Custom { initial_delay_ms, multiplier, max_delay_ms, jitter_percent, .. } => {
                 // The cap is applied to the window, not to the draw: capped waves still spread.
                 let middle = growth(initial_delay_ms, multiplier, max_delay_ms, attempt);
                 let low = (middle * (100 - jitter_percent) + 99) / 100;
@@ -225,10 +201,7 @@ fn jitter(job: Uuid, attempt: i32, previous: i64, low: i64, high: i64) -> i64 {
     hasher.update(job.as_bytes());
     hasher.update(attempt.to_be_bytes());
     hasher.update(previous.to_be_bytes());
-    let drawn = hasher.finalize()[..8]
-        .iter()
-        .fold(0_u64, |h, byte| h << 8 | u64::from(*byte))
-        & i64::MAX as u64;
+    let drawn = hasher.finalize()[..8].iter().fold(0_u64, |h, byte| h << 8 | u64::from(*byte)) & i64::MAX as u64;
     low + (drawn as i64) % (high - low + 1)
 }
 
@@ -252,18 +225,12 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     fn policy(&self, scope: Scope) -> Result<Policy> {
-        let kind = self
-            .given
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let kind = self.given.get("type").and_then(Value::as_str).unwrap_or_default();
         let presets = scope == Scope::Endpoint;
         match kind {
             "fixed" => {
                 self.only(&["delayMs"])?;
-                Ok(Policy::Fixed {
-                    delay_ms: self.integer("delayMs", 0, MAX_DELAY_MS)?,
-                })
+                Ok(Policy::Fixed { delay_ms: self.integer("delayMs", 0, MAX_DELAY_MS)? })
             }
             "exponential" => {
                 self.only(&["initialDelayMs", "multiplier", "maxDelayMs"])?;
@@ -297,9 +264,12 @@ impl Fields<'_> {
                     jitter_percent: self.integer("jitterPercent", 0, 100)?,
                 })
             }
-            "standard" | "aggressive" | "relaxed" | "custom" => Err(self.refuse("type", format!(
-                ": {kind} is for endpoints and contracts; a job takes fixed, exponential or decorrelated-jitter"
-            ))),
+            "standard" | "aggressive" | "relaxed" | "custom" => Err(self.refuse(
+                "type",
+                format!(
+                    ": {kind} is for endpoints and contracts; a job takes fixed, exponential or decorrelated-jitter"
+                ),
+            )),
             _ if presets => Err(self.refuse(
                 "type",
                 " must be fixed, exponential, decorrelated-jitter, standard, aggressive, relaxed or custom",
@@ -308,29 +278,14 @@ impl Fields<'_> {
         }
     }
 
-    fn preset(
-        &self,
-        max_attempts: i64,
-        initial_delay_ms: i64,
-        max_delay_ms: i64,
-    ) -> Result<Policy> {
+    fn preset(&self, max_attempts: i64, initial_delay_ms: i64, max_delay_ms: i64) -> Result<Policy> {
         self.only(&[])?;
-        Ok(Policy::Custom {
-            max_attempts,
-            initial_delay_ms,
-            multiplier: 2,
-            max_delay_ms,
-            jitter_percent: 20,
-        })
+        Ok(Policy::Custom { max_attempts, initial_delay_ms, multiplier: 2, max_delay_ms, jitter_percent: 20 })
     }
 
     /// Refuses the first key, in the order of its bytes, that is neither `type` nor one of `keys`.
     fn only(&self, keys: &[&str]) -> Result<()> {
-        let unknown = self
-            .given
-            .keys()
-            .filter(|key| *key != "type" && !keys.contains(&key.as_str()))
-            .min();
+        let unknown = self.given.keys().filter(|key| *key != "type" && !keys.contains(&key.as_str())).min();
         match unknown {
             None => Ok(()),
             Some(key) => {

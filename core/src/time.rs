@@ -29,19 +29,14 @@ pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
     match text.parse() {
         Ok(time) => Some(time),
         // The last day of the year 9999, which people write for "never", is beyond what a Timestamp holds.
-        Err(_) => (text.starts_with("9999-12-3") && text[..19].parse::<DateTime>().is_ok())
-            .then_some(Timestamp::MAX),
+        Err(_) => (text.starts_with("9999-12-3") && text[..19].parse::<DateTime>().is_ok()).then_some(Timestamp::MAX),
     }
 }
 
 /// A time given as an RFC 3339 text; else `invalid_argument` in the sentence SQL uses.
 pub fn timestamp(text: Option<&str>, field: &str) -> Result<Timestamp> {
-    text.and_then(parse_timestamp).ok_or_else(|| {
-        Error::argument(
-            field,
-            format!("{field} must be an RFC 3339 time with its zone"),
-        )
-    })
+    text.and_then(parse_timestamp)
+        .ok_or_else(|| Error::argument(field, format!("{field} must be an RFC 3339 time with its zone")))
 }
 
 /// `2026-01-31T12:00:00.000000Z`: the one text form of a time. What is finer than a microsecond is cut off.
@@ -53,25 +48,19 @@ pub fn format_timestamp(time: Timestamp) -> String {
 fn is_rfc3339(text: &[u8]) -> bool {
     let matches = |from: usize, pattern: &[u8]| {
         text.len() >= from + pattern.len()
-            && pattern
-                .iter()
-                .zip(&text[from..])
-                .all(|(expected, byte)| match expected {
-                    b'd' => byte.is_ascii_digit(),
-                    b'T' => matches!(byte, b'T' | b't'),
-                    b'+' => matches!(byte, b'+' | b'-'),
-                    other => byte == other,
-                })
+            && pattern.iter().zip(&text[from..]).all(|(expected, byte)| match expected {
+                b'd' => byte.is_ascii_digit(),
+                b'T' => matches!(byte, b'T' | b't'),
+                b'+' => matches!(byte, b'+' | b'-'),
+                other => byte == other,
+            })
     };
     if !matches(0, b"dddd-dd-ddTdd:dd:dd") || text.starts_with(b"0000") {
         return false;
     }
     let mut at = 19;
     if text.get(at) == Some(&b'.') {
-        let digits = text[at + 1..]
-            .iter()
-            .take_while(|b| b.is_ascii_digit())
-            .count();
+        let digits = text[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
         if !(1..=9).contains(&digits) {
             return false;
         }
@@ -80,9 +69,7 @@ fn is_rfc3339(text: &[u8]) -> bool {
     match &text[at..] {
         [b'Z' | b'z'] => true,
         // PostgreSQL knows no zone at 16 hours or more from UTC.
-        zone => {
-            zone.len() == 6 && matches(at, b"+dd:dd") && zone[1..3] < b"16"[..] && zone[4] < b'6'
-        }
+        zone => zone.len() == 6 && matches(at, b"+dd:dd") && zone[1..3] < b"16"[..] && zone[4] < b'6',
     }
 }
 
@@ -112,9 +99,7 @@ pub fn retry_after_hint(raw: &str) -> Hint {
         _ => {
             let shown = json::repair(raw);
             let shown = json::sanitize_text(&shown, 60);
-            Hint::Ignored(format!(
-                "retryAfterMs ignored: {shown} is not a positive number"
-            ))
+            Hint::Ignored(format!("retryAfterMs ignored: {shown} is not a positive number"))
         }
     }
 }
@@ -127,30 +112,12 @@ mod tests {
     #[test]
     fn a_duration_is_an_integer_in_any_spelling() {
         for raw in ["1000", "1e3", "1000.0", "10.00E2"] {
-            assert_eq!(
-                duration_ms(raw, "delayMs", 0, MAX_DELAY_MS),
-                Ok(1000),
-                "{raw}"
-            );
+            assert_eq!(duration_ms(raw, "delayMs", 0, MAX_DELAY_MS), Ok(1000), "{raw}");
         }
-        for raw in [
-            "-1",
-            "1.5",
-            "31536000001",
-            "1e400",
-            "null",
-            "\"1000\"",
-            "true",
-            "[1]",
-            "",
-        ] {
+        for raw in ["-1", "1.5", "31536000001", "1e400", "null", "\"1000\"", "true", "[1]", ""] {
             let error = duration_ms(raw, "delayMs", 0, MAX_DELAY_MS).unwrap_err();
             assert_eq!(error.kind(), Kind::InvalidArgument);
-            assert_eq!(
-                error.message(),
-                "delayMs must be an integer from 0 to 31536000000",
-                "{raw}"
-            );
+            assert_eq!(error.message(), "delayMs must be an integer from 0 to 31536000000", "{raw}");
             assert_eq!(error.details()["field"], "delayMs");
             assert_eq!(error.details()["high"], 31_536_000_000_i64);
         }
@@ -160,18 +127,12 @@ mod tests {
     fn times_need_their_zone() {
         for (text, formatted) in [
             ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000000Z"),
-            (
-                "2026-01-31t13:30:00.123456789+01:30",
-                "2026-01-31T12:00:00.123456Z",
-            ),
+            ("2026-01-31t13:30:00.123456789+01:30", "2026-01-31T12:00:00.123456Z"),
             ("9999-12-30T21:59:59-00:00", "9999-12-30T21:59:59.000000Z"),
             ("9999-12-31T23:59:59Z", "9999-12-30T22:00:00.999999Z"),
             ("0001-01-01T00:00:00z", "0001-01-01T00:00:00.000000Z"),
         ] {
-            assert_eq!(
-                format_timestamp(parse_timestamp(text).expect(text)),
-                formatted
-            );
+            assert_eq!(format_timestamp(parse_timestamp(text).expect(text)), formatted);
         }
         for text in [
             "2026-01-31T12:00:00",
@@ -195,10 +156,7 @@ mod tests {
             assert_eq!(parse_timestamp(text), None, "{text}");
         }
         let error = timestamp(None, "jobs[3].runAt").unwrap_err();
-        assert_eq!(
-            error.message(),
-            "jobs[3].runAt must be an RFC 3339 time with its zone"
-        );
+        assert_eq!(error.message(), "jobs[3].runAt must be an RFC 3339 time with its zone");
     }
 
     #[test]
@@ -244,9 +202,6 @@ mod tests {
                 hint => panic!("{raw}: {hint:?}"),
             }
         }
-        assert_eq!(
-            retry_after_hint("-5"),
-            Hint::Ignored("retryAfterMs ignored: -5 is not a positive number".into())
-        );
+        assert_eq!(retry_after_hint("-5"), Hint::Ignored("retryAfterMs ignored: -5 is not a positive number".into()));
     }
 }

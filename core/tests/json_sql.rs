@@ -45,11 +45,7 @@ fn the_bounds_of_numbers_are_those_of_postgresql() {
         for value in &values {
             let stored = database.query_one("select ($1::text::jsonb)::text", &[value]);
             let shown = &value[..value.len().min(40)];
-            assert_eq!(
-                scan(value, "payload", MAX_VALUE_BYTES).is_ok(),
-                stored.is_ok(),
-                "{server}: {shown}"
-            );
+            assert_eq!(scan(value, "payload", MAX_VALUE_BYTES).is_ok(), stored.is_ok(), "{server}: {shown}");
         }
     }
 }

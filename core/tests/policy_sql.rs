@@ -11,11 +11,7 @@ use scratch::{SERVERS, Scratch};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-const FILES: [&str; 3] = [
-    include_str!("../sql/errors.sql"),
-    include_str!("../sql/policy.sql"),
-    TRIAL,
-];
+const FILES: [&str; 3] = [include_str!("../sql/errors.sql"), include_str!("../sql/policy.sql"), TRIAL];
 
 /// What SQL makes of one policy: its form, source and delay, or the refusal.
 const TRIAL: &str = "
@@ -88,21 +84,9 @@ fn number() -> impl Strategy<Value = String> {
 fn shape() -> impl Strategy<Value = Vec<&'static str>> {
     let proper = prop::sample::select(vec![
         vec!["\"fixed\"", "delayMs"],
-        vec![
-            "\"exponential\"",
-            "initialDelayMs",
-            "multiplier",
-            "maxDelayMs",
-        ],
+        vec!["\"exponential\"", "initialDelayMs", "multiplier", "maxDelayMs"],
         vec!["\"decorrelated-jitter\"", "baseDelayMs", "maxDelayMs"],
-        vec![
-            "\"custom\"",
-            "maxAttempts",
-            "initialDelayMs",
-            "multiplier",
-            "maxDelayMs",
-            "jitterPercent",
-        ],
+        vec!["\"custom\"", "maxAttempts", "initialDelayMs", "multiplier", "maxDelayMs", "jitterPercent"],
         vec!["\"standard\""],
         vec!["\"aggressive\""],
         vec!["\"relaxed\""],
@@ -139,53 +123,30 @@ fn case() -> impl Strategy<Value = Case> {
     let attempt = prop_oneof![8 => 1..=25_i32, 2 => 1..=100_i32, 1 => prop::sample::select(vec![0, -1, 300, i32::MAX])];
     // Often one small window of numbers, so that caps are neither always above nor always below what they cap.
     let numbers = prop::collection::vec(number(), 8);
-    (
-        shape(),
-        numbers,
-        any::<bool>(),
-        any::<u128>(),
-        attempt,
-        any::<bool>(),
-    )
-        .prop_map(|(keys, mut numbers, endpoint, job, attempt, sorted)| {
+    (shape(), numbers, any::<bool>(), any::<u128>(), attempt, any::<bool>()).prop_map(
+        |(keys, mut numbers, endpoint, job, attempt, sorted)| {
             if sorted {
                 numbers.sort_by_key(|n| n.parse::<f64>().map(|f| f as i64).unwrap_or(-1));
             }
-            let mut members: Vec<String> = keys
-                .iter()
-                .skip(1)
-                .zip(&numbers)
-                .map(|(key, n)| format!("\"{key}\":{n}"))
-                .collect();
+            let mut members: Vec<String> =
+                keys.iter().skip(1).zip(&numbers).map(|(key, n)| format!("\"{key}\":{n}")).collect();
             if let Some(kind) = keys.first() {
                 members.insert(members.len() / 2, format!("\"type\":{kind}"));
             }
             let policy = format!("{{{}}}", members.join(", "));
-            Case {
-                policy,
-                endpoint,
-                job: Uuid::from_u128(job),
-                attempt,
-            }
-        })
+            Case { policy, endpoint, job: Uuid::from_u128(job), attempt }
+        },
+    )
 }
 
 #[test]
 fn ten_thousand_random_policies_agree() {
     let mut runner = TestRunner::deterministic();
     let strategy = case();
-    let cases: Vec<Case> = (0..10_000)
-        .map(|_| strategy.new_tree(&mut runner).expect("a case").current())
-        .collect();
+    let cases: Vec<Case> = (0..10_000).map(|_| strategy.new_tree(&mut runner).expect("a case").current()).collect();
     let expected: Vec<Value> = cases.iter().map(trial).collect();
-    let accepted = expected
-        .iter()
-        .filter(|e| e.get("policy").is_some())
-        .count();
-    assert!(
-        (2_000..9_000).contains(&accepted),
-        "both outcomes are tested: {accepted}"
-    );
+    let accepted = expected.iter().filter(|e| e.get("policy").is_some()).count();
+    assert!((2_000..9_000).contains(&accepted), "both outcomes are tested: {accepted}");
 
     for server in SERVERS {
         let mut database = Scratch::open(server, "policy", &FILES);
@@ -216,8 +177,7 @@ fn ten_thousand_random_policies_agree() {
 
 #[test]
 fn shared_vectors_hold_in_sql() {
-    let vectors: Value =
-        serde_json::from_str(include_str!("../../tests/vectors/policy.json")).expect("JSON");
+    let vectors: Value = serde_json::from_str(include_str!("../../tests/vectors/policy.json")).expect("JSON");
     for server in SERVERS {
         let mut database = Scratch::open(server, "policy_vectors", &FILES);
         for case in vectors["cases"].as_array().expect("cases") {
@@ -242,12 +202,7 @@ fn shared_vectors_hold_in_sql() {
             }
             assert_eq!(first["policy"], case["normalized"], "{server}: {name}");
             for given in case["delays"].as_array().into_iter().flatten() {
-                for (n, delay) in given["delaysMs"]
-                    .as_array()
-                    .expect("delays")
-                    .iter()
-                    .enumerate()
-                {
+                for (n, delay) in given["delaysMs"].as_array().expect("delays").iter().enumerate() {
                     let answered = ask(given["jobId"].as_str().expect("an id"), n as i64 + 1);
                     assert_eq!(&answered["delay"], delay, "{server}: {name} at {}", n + 1);
                 }
@@ -255,14 +210,14 @@ fn shared_vectors_hold_in_sql() {
             for given in case["far"].as_array().into_iter().flatten() {
                 let attempt = given["attempt"].as_i64().expect("an attempt");
                 let answered = ask(given["jobId"].as_str().expect("an id"), attempt);
-                assert_eq!(
-                    answered["delay"], given["delayMs"],
-                    "{server}: {name} at {attempt}"
-                );
+                assert_eq!(answered["delay"], given["delayMs"], "{server}: {name} at {attempt}");
             }
         }
         let row = database
-            .query_one("select jitter_draw('ffffffff-ffff-ffff-ffff-ffffffffffff', 2147483647, 31536000000, 1, 31536000000)", &[])
+            .query_one(
+                "select jitter_draw('ffffffff-ffff-ffff-ffff-ffffffffffff', 2147483647, 31536000000, 1, 31536000000)",
+                &[],
+            )
             .expect("a draw");
         assert_eq!(row.get::<_, i64>(0), 22_677_029_999);
     }
@@ -271,14 +226,8 @@ fn shared_vectors_hold_in_sql() {
 #[test]
 fn compatibility_delays_agree() {
     let attempts: Vec<i32> = (1..=100).chain([1_000, 20_000, i32::MAX]).collect();
-    let randoms: Vec<f64> = (0..attempts.len())
-        .map(|n| (n as f64 * 0.618_033_988_7).fract())
-        .collect();
-    let expected: Vec<i64> = attempts
-        .iter()
-        .zip(&randoms)
-        .map(|(a, r)| compatibility_delay_ms(*a, *r))
-        .collect();
+    let randoms: Vec<f64> = (0..attempts.len()).map(|n| (n as f64 * 0.618_033_988_7).fract()).collect();
+    let expected: Vec<i64> = attempts.iter().zip(&randoms).map(|(a, r)| compatibility_delay_ms(*a, *r)).collect();
     for server in SERVERS {
         let mut database = Scratch::open(server, "policy_compatibility", &FILES);
         let row = database
@@ -292,10 +241,6 @@ fn compatibility_delays_agree() {
         let row = database
             .query_one("select min(d), max(d), count(distinct d) from (select compatibility_delay(2) d from generate_series(1, 1000)) x", &[])
             .expect("delays");
-        assert_eq!(
-            (row.get(0), row.get(1), row.get(2)),
-            (16_000_i64, 34_000_i64, 10_i64),
-            "{server}"
-        );
+        assert_eq!((row.get(0), row.get(1), row.get(2)), (16_000_i64, 34_000_i64, 10_i64), "{server}");
     }
 }

@@ -38,12 +38,7 @@ impl Account {
     /// This process's own user.
     pub fn current() -> Account {
         let uid = rustix::process::geteuid().as_raw();
-        Account {
-            uid,
-            gid: rustix::process::getegid().as_raw(),
-            name: name_of(uid),
-            switched: false,
-        }
+        Account { uid, gid: rustix::process::getegid().as_raw(), name: name_of(uid), switched: false }
     }
 
     /// Who runs a cluster that does not exist yet.
@@ -53,16 +48,9 @@ impl Account {
             return Ok(current);
         }
         let users = users();
-        let lent = ["postgres", "nobody"]
-            .iter()
-            .find_map(|name| users.iter().find(|u| u.name == *name && u.uid != 0));
+        let lent = ["postgres", "nobody"].iter().find_map(|name| users.iter().find(|u| u.name == *name && u.uid != 0));
         match lent {
-            Some(user) => Ok(Account {
-                uid: user.uid,
-                gid: user.gid,
-                name: user.name.clone(),
-                switched: true,
-            }),
+            Some(user) => Ok(Account { uid: user.uid, gid: user.gid, name: user.name.clone(), switched: true }),
             None => Err(failed(
                 "PostgreSQL does not run as root, and /etc/passwd has neither the user postgres nor nobody to run it as: \
                  add one of them, or run this program as an ordinary user",
@@ -87,21 +75,12 @@ impl Account {
                 current.name
             )));
         }
-        Ok(Account {
-            uid,
-            gid,
-            name: name_of(uid),
-            switched: current.uid != uid,
-        })
+        Ok(Account { uid, gid, name: name_of(uid), switched: current.uid != uid })
     }
 
     /// Gives `path` to the account.
     pub fn own(&self, path: &Path) -> io::Result<()> {
-        if self.switched {
-            lchown(path, Some(self.uid), Some(self.gid))
-        } else {
-            Ok(())
-        }
+        if self.switched { lchown(path, Some(self.uid), Some(self.gid)) } else { Ok(()) }
     }
 
     /// Runs a program to its end. `held` becomes its standard input: a descriptor it shall keep open while it lives.
@@ -111,22 +90,13 @@ impl Account {
 
     /// Runs a script that ends its answer with the line `ended <status>`, and returns when it has said so; what the
     /// script left in the background may live on.
-    pub fn shell<S: AsRef<OsStr>>(
-        &self,
-        script: &str,
-        name: &str,
-        args: &[S],
-        held: Option<File>,
-    ) -> Result<Ended> {
+    pub fn shell<S: AsRef<OsStr>>(&self, script: &str, name: &str, args: &[S], held: Option<File>) -> Result<Ended> {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(script).arg(name).args(args);
         // The host's environment can change what PostgreSQL does (PGPORT, PGOPTIONS, LC_ALL); only what finds
         // programs and libraries is passed on. The host's folder may be closed to the account.
         command.env_clear().env("LC_ALL", "C").current_dir("/");
-        command.env(
-            "PATH",
-            std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
-        );
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()));
         if let Some(libraries) = std::env::var_os("LD_LIBRARY_PATH") {
             command.env("LD_LIBRARY_PATH", libraries);
         }
@@ -134,13 +104,12 @@ impl Account {
             // As root the standard library drops the supplementary groups with this.
             command.gid(self.gid).uid(self.uid);
         }
-        command
-            .stdin(held.map_or_else(Stdio::null, Stdio::from))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.stdin(held.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|e| {
             failed(match self.switched {
-                true => format!("cannot run a program as the user {}: {e}; run this program as an ordinary user", self.name),
+                true => {
+                    format!("cannot run a program as the user {}: {e}; run this program as an ordinary user", self.name)
+                }
                 false => format!("cannot run /bin/sh: {e}"),
             })
         })?;
@@ -174,10 +143,7 @@ fn parse_answer(answer: &[u8]) -> Option<Ended> {
     let text = String::from_utf8_lossy(answer);
     let (output, last) = text.strip_suffix('\n')?.rsplit_once('\n')?;
     let status = last.strip_prefix("ended ")?.parse().ok()?;
-    Some(Ended {
-        status,
-        output: output.trim().to_owned(),
-    })
+    Some(Ended { status, output: output.trim().to_owned() })
 }
 
 struct User {
@@ -195,20 +161,13 @@ fn parse_users(passwd: &str) -> Vec<User> {
         let mut fields = line.split(':');
         let name = fields.next()?.to_owned();
         let uid = fields.nth(1)?.parse().ok()?;
-        Some(User {
-            name,
-            uid,
-            gid: fields.next()?.parse().ok()?,
-        })
+        Some(User { name, uid, gid: fields.next()?.parse().ok()? })
     };
     passwd.lines().filter_map(user).collect()
 }
 
 fn name_of(uid: u32) -> String {
-    users()
-        .into_iter()
-        .find(|u| u.uid == uid)
-        .map_or_else(|| uid.to_string(), |u| u.name)
+    users().into_iter().find(|u| u.uid == uid).map_or_else(|| uid.to_string(), |u| u.name)
 }
 
 #[cfg(test)]
@@ -218,18 +177,10 @@ mod tests {
     #[test]
     fn programs_report_their_output_and_status() {
         let account = Account::current();
-        let said = account
-            .run(&["sh", "-c", "echo out; echo err >&2; exit 3"], None)
-            .unwrap();
+        let said = account.run(&["sh", "-c", "echo out; echo err >&2; exit 3"], None).unwrap();
         assert_eq!((said.status, said.output.as_str()), (3, "out\nerr"));
-        assert_eq!(
-            account.run(&["/no/such/program"], None).unwrap().status,
-            127
-        );
-        assert_eq!(
-            account.run(&["printf", "no newline"], None).unwrap().output,
-            "no newline"
-        );
+        assert_eq!(account.run(&["/no/such/program"], None).unwrap().status, 127);
+        assert_eq!(account.run(&["printf", "no newline"], None).unwrap().output, "no newline");
     }
 
     #[test]
@@ -249,12 +200,8 @@ mod tests {
 
     #[test]
     fn users_come_from_passwd_lines() {
-        let users =
-            parse_users("root:x:0:0::/root:/bin/sh\nbroken\npostgres:x:101:104::/:/bin/sh\n");
+        let users = parse_users("root:x:0:0::/root:/bin/sh\nbroken\npostgres:x:101:104::/:/bin/sh\n");
         assert_eq!(users.len(), 2);
-        assert_eq!(
-            (users[1].name.as_str(), users[1].uid, users[1].gid),
-            ("postgres", 101, 104)
-        );
+        assert_eq!((users[1].name.as_str(), users[1].uid, users[1].gid), ("postgres", 101, 104));
     }
 }

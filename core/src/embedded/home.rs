@@ -35,10 +35,7 @@ pub(super) struct Home {
 /// Makes the folder unless it exists, and returns its real path.
 pub(super) fn prepare(path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {
-        return Err(Error::argument(
-            "url",
-            "embedded: needs a folder, embedded:./.drayhorse for example",
-        ));
+        return Err(Error::argument("url", "embedded: needs a folder, embedded:./.drayhorse for example"));
     }
     let cannot = |e: io::Error| failed(format!("cannot use the folder {}: {e}", path.display()));
     if !path.exists() {
@@ -46,11 +43,7 @@ pub(super) fn prepare(path: &Path) -> Result<PathBuf> {
             fs::create_dir_all(parent).map_err(cannot)?;
         }
         // Root's folder must be passable for the server's user; what is private in it is private by itself.
-        let mode = if rustix::process::geteuid().is_root() {
-            0o755
-        } else {
-            0o700
-        };
+        let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
         match DirBuilder::new().mode(mode).create(path) {
             Ok(()) => {
                 fs::set_permissions(path, Permissions::from_mode(mode)).map_err(cannot)?;
@@ -61,11 +54,7 @@ pub(super) fn prepare(path: &Path) -> Result<PathBuf> {
         }
     }
     let real = path.canonicalize().map_err(cannot)?;
-    if real.is_dir() {
-        Ok(real)
-    } else {
-        Err(failed(format!("{} is not a folder", path.display())))
-    }
+    if real.is_dir() { Ok(real) } else { Err(failed(format!("{} is not a folder", path.display()))) }
 }
 
 impl Home {
@@ -102,34 +91,24 @@ impl Home {
     pub fn socket_dir(&self) -> Result<PathBuf> {
         let run = self.run();
         let bytes = run.as_os_str().as_bytes();
-        let plain = bytes
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(b));
+        let plain = bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(b));
         if plain && bytes.len() + SOCKET_NAME_BYTES <= SOCKET_PATH_LIMIT_BYTES {
             return Ok(run);
         }
-        let meta = fs::metadata(&self.place)
-            .map_err(|e| failed(format!("cannot read {}: {e}", self.place.display())))?;
-        let name = short_hash(&[
-            self.place.as_os_str().as_bytes(),
-            &meta.dev().to_le_bytes(),
-            &meta.ino().to_le_bytes(),
-        ]);
-        Ok(PathBuf::from(format!(
-            "/tmp/drayhorse-{}-{name}",
-            self.account.uid
-        )))
+        let meta =
+            fs::metadata(&self.place).map_err(|e| failed(format!("cannot read {}: {e}", self.place.display())))?;
+        let name =
+            short_hash(&[self.place.as_os_str().as_bytes(), &meta.dev().to_le_bytes(), &meta.ino().to_le_bytes()]);
+        Ok(PathBuf::from(format!("/tmp/drayhorse-{}-{name}", self.account.uid)))
     }
 
     /// Makes `path` a folder of the server's user alone; it may exist already.
     pub fn private_dir(&self, path: &Path) -> Result<()> {
-        private_dir(path, &self.account)
-            .map_err(|e| failed(format!("cannot make the folder {}: {e}", path.display())))
+        private_dir(path, &self.account).map_err(|e| failed(format!("cannot make the folder {}: {e}", path.display())))
     }
 
     fn linked(folder: &Path, link: &Path) -> Result<Home> {
-        let target = fs::read_link(link)
-            .map_err(|e| failed(format!("cannot read {}: {e}", link.display())))?;
+        let target = fs::read_link(link).map_err(|e| failed(format!("cannot read {}: {e}", link.display())))?;
         match target.parent() {
             Some(place) if target.starts_with(STATE_DIR) => {
                 if !place.is_dir() {
@@ -155,11 +134,7 @@ impl Home {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Account::for_new_cluster()?,
             Err(e) => return Err(failed(format!("cannot read {}: {e}", data.display()))),
         };
-        let home = Home {
-            folder: folder.to_owned(),
-            place,
-            account,
-        };
+        let home = Home { folder: folder.to_owned(), place, account };
         if home.account.switched && !home.reachable()? {
             return Err(failed(format!(
                 "the user {}, who runs the server of {}, cannot reach that folder any more: let others pass through its \
@@ -172,19 +147,11 @@ impl Home {
     }
 
     fn make(folder: &Path) -> Result<Home> {
-        let home = Home {
-            folder: folder.to_owned(),
-            place: folder.to_owned(),
-            account: Account::for_new_cluster()?,
-        };
+        let home = Home { folder: folder.to_owned(), place: folder.to_owned(), account: Account::for_new_cluster()? };
         if !home.account.switched || home.reachable()? {
             return Ok(home);
         }
-        let name = format!(
-            "{}-{}",
-            short_hash(&[folder.as_os_str().as_bytes()]),
-            random_suffix()
-        );
+        let name = format!("{}-{}", short_hash(&[folder.as_os_str().as_bytes()]), random_suffix());
         let place = Path::new(STATE_DIR).join(name);
         let cannot = |e: io::Error| {
             failed(format!(
@@ -206,11 +173,7 @@ impl Home {
         if private_dir(&run, &self.account).is_err() {
             return Ok(false);
         }
-        let reached = self
-            .account
-            .run(&["test".as_ref(), "-w".as_ref(), run.as_os_str()], None)?
-            .status
-            == 0;
+        let reached = self.account.run(&["test".as_ref(), "-w".as_ref(), run.as_os_str()], None)?.status == 0;
         if !reached {
             // Only if it is empty: it was made a moment ago.
             let _ = fs::remove_dir(&run);
@@ -248,11 +211,7 @@ pub(super) fn short_hash(parts: &[&[u8]]) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize()
-        .iter()
-        .take(8)
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
 pub(super) fn random_suffix() -> String {
@@ -265,46 +224,25 @@ mod tests {
     use super::*;
 
     fn home(place: &str) -> Home {
-        Home {
-            folder: "/x".into(),
-            place: place.into(),
-            account: Account::current(),
-        }
+        Home { folder: "/x".into(), place: place.into(), account: Account::current() }
     }
 
     #[test]
     fn a_short_plain_path_holds_its_own_socket() {
-        assert_eq!(
-            home("/srv/q/.drayhorse").socket_dir().unwrap(),
-            Path::new("/srv/q/.drayhorse/run")
-        );
-        let longest = format!(
-            "/{}",
-            "a".repeat(SOCKET_PATH_LIMIT_BYTES - SOCKET_NAME_BYTES - "//run".len())
-        );
-        assert_eq!(
-            home(&longest).socket_dir().unwrap(),
-            Path::new(&longest).join("run")
-        );
+        assert_eq!(home("/srv/q/.drayhorse").socket_dir().unwrap(), Path::new("/srv/q/.drayhorse/run"));
+        let longest = format!("/{}", "a".repeat(SOCKET_PATH_LIMIT_BYTES - SOCKET_NAME_BYTES - "//run".len()));
+        assert_eq!(home(&longest).socket_dir().unwrap(), Path::new(&longest).join("run"));
     }
 
     #[test]
     fn other_paths_get_a_short_folder_of_their_own() {
         let base = std::env::temp_dir().join(format!("drayhorse-home-{}", Uuid::now_v7()));
-        let places = [
-            base.join("a".repeat(120)),
-            base.join("with space"),
-            base.join("with,comma"),
-        ];
+        let places = [base.join("a".repeat(120)), base.join("with space"), base.join("with,comma")];
         let mut seen = std::collections::BTreeSet::new();
         for place in &places {
             fs::create_dir_all(place).unwrap();
             let dir = home(place.to_str().unwrap()).socket_dir().unwrap();
-            assert!(
-                dir.starts_with("/tmp") && dir.as_os_str().len() < 60,
-                "{}",
-                dir.display()
-            );
+            assert!(dir.starts_with("/tmp") && dir.as_os_str().len() < 60, "{}", dir.display());
             assert!(seen.insert(dir));
         }
         fs::remove_dir_all(base).unwrap();

@@ -49,22 +49,14 @@ impl Lock {
     }
 
     /// Polls instead of blocking: a wait in the kernel could not be bounded.
-    fn take(
-        path: &Path,
-        limit: Duration,
-        attempt: fn(&File) -> std::result::Result<(), TryLockError>,
-    ) -> Result<Lock> {
-        let file =
-            open(path).map_err(|e| failed(format!("cannot open {}: {e}", path.display())))?;
+    fn take(path: &Path, limit: Duration, attempt: fn(&File) -> std::result::Result<(), TryLockError>) -> Result<Lock> {
+        let file = open(path).map_err(|e| failed(format!("cannot open {}: {e}", path.display())))?;
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
             match attempt(&file) {
                 Ok(()) => {
-                    return Ok(Lock {
-                        file,
-                        pid: std::process::id(),
-                    });
+                    return Ok(Lock { file, pid: std::process::id() });
                 }
                 Err(TryLockError::WouldBlock) if start.elapsed() < limit => {
                     std::thread::sleep(pause);
@@ -102,13 +94,7 @@ fn open(path: &Path) -> io::Result<File> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
     }
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o644)
-        .open(path)?;
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(path)?;
     file.set_permissions(Permissions::from_mode(0o644))?;
     Ok(file)
 }
@@ -132,19 +118,10 @@ mod tests {
         drop(two);
         let alone = Lock::exclusive(&path, AT_ONCE).unwrap();
         assert!(!Lock::is_free(&path).unwrap());
-        assert!(
-            Lock::shared(&path, AT_ONCE)
-                .err()
-                .unwrap()
-                .message()
-                .contains("still held")
-        );
+        assert!(Lock::shared(&path, AT_ONCE).err().unwrap().message().contains("still held"));
         let copy = alone.share().unwrap();
         drop(alone);
-        assert!(
-            Lock::is_free(&path).unwrap(),
-            "a shared descriptor must not outlive an explicit release"
-        );
+        assert!(Lock::is_free(&path).unwrap(), "a shared descriptor must not outlive an explicit release");
         drop(copy);
         std::fs::remove_dir_all(folder).unwrap();
     }

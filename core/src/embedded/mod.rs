@@ -94,11 +94,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Server> {
     let running = server::ensure(&home, options, &start)?;
     drop(start);
     Ok(Server {
-        url: format!(
-            "host={} port={} user=postgres dbname=postgres",
-            running.socket_dir.display(),
-            running.port
-        ),
+        url: format!("host={} port={} user=postgres dbname=postgres", running.socket_dir.display(), running.port),
         data_dir: home.data(),
         socket_dir: running.socket_dir,
         port: running.port,

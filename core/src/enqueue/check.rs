@@ -25,11 +25,7 @@ const INTEGERS: [(&str, i64, i64); 5] = [
 
 /// Refuses the first fault of one job, naming field and bound. `path` is empty or `jobs[3].`.
 pub(super) fn check(fields: &Fields, path: &str) -> Result<()> {
-    let given = |key: &str| {
-        fields
-            .get(key)
-            .map(|raw| (raw.get(), format!("{path}{key}")))
-    };
+    let given = |key: &str| fields.get(key).map(|raw| (raw.get(), format!("{path}{key}")));
     if !fields.contains_key("type") {
         let field = format!("{path}type");
         return Err(Error::argument(&field, format!("{field} is missing")));
@@ -67,10 +63,7 @@ pub(super) fn check(fields: &Fields, path: &str) -> Result<()> {
     if let Some((raw, field)) = given("synthetic")
         && !["true", "false"].contains(&raw)
     {
-        return Err(Error::argument(
-            &field,
-            format!("{field} must be true or false"),
-        ));
+        return Err(Error::argument(&field, format!("{field} must be true or false")));
     }
     for key in ["after", "runId"] {
         if let Some((raw, field)) = given(key) {
@@ -95,9 +88,7 @@ fn name(raw: &str, field: &str, max_bytes: usize) -> Result<()> {
 
 fn tags(raw: &str, field: &str) -> Result<()> {
     let refused = || {
-        let message = format!(
-            "{field} must be at most {MAX_TAGS} strings of 1 to {MAX_TAG_CHARS} characters"
-        );
+        let message = format!("{field} must be at most {MAX_TAGS} strings of 1 to {MAX_TAG_CHARS} characters");
         Error::argument(field, message)
     };
     let tags: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| refused())?;
@@ -118,9 +109,8 @@ fn idempotency_key(raw: &RawValue, field: &str) -> Result<()> {
         let message = format!("{field} must be an object with key and, if wanted, ttlMs");
         Error::argument(field, message)
     };
-    let fields = Members::read(raw)
-        .and_then(|members| members.fields(&["key", "ttlMs"], "").ok())
-        .ok_or_else(refused)?;
+    let fields =
+        Members::read(raw).and_then(|members| members.fields(&["key", "ttlMs"], "").ok()).ok_or_else(refused)?;
     let key = fields.get("key").ok_or_else(refused)?;
     name(key.get(), &format!("{field}.key"), MAX_KEY_BYTES)?;
     if let Some(ttl) = fields.get("ttlMs") {
@@ -131,10 +121,7 @@ fn idempotency_key(raw: &RawValue, field: &str) -> Result<()> {
 
 /// The text of a JSON string; none if the value is something else.
 fn string<'a>(raw: &'a str, field: &str) -> Result<Option<Cow<'a, str>>> {
-    let Some(inner) = raw
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'))
-    else {
+    let Some(inner) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return Ok(None);
     };
     if !inner.contains('\\') {
@@ -146,7 +133,5 @@ fn string<'a>(raw: &'a str, field: &str) -> Result<Option<Cow<'a, str>>> {
 
 /// A value of an option that PostgreSQL could not keep is a wrong argument, not a wrong payload.
 fn storable(raw: &str, field: &str) -> Result<()> {
-    json::scan(raw, field, MAX_VALUE_BYTES)
-        .map(|_| ())
-        .map_err(|e| Error::argument(field, e.message()))
+    json::scan(raw, field, MAX_VALUE_BYTES).map(|_| ()).map_err(|e| Error::argument(field, e.message()))
 }

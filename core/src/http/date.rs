@@ -5,18 +5,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-const DAYS: [&str; 7] = [
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-];
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
+const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// The time that `text` names; none if it is in none of the forms. `now` resolves a year of two digits. A day of the
 /// week that is not that of the date is tolerated, as it changes nothing.
@@ -46,13 +36,7 @@ pub(super) fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// A date that seems more than 50 years ahead is the latest past one with these two digits.
-fn two_digit_year(
-    year: i64,
-    month: &str,
-    day: i64,
-    clock: &str,
-    now: Timestamp,
-) -> Option<Timestamp> {
+fn two_digit_year(year: i64, month: &str, day: i64, clock: &str, now: Timestamp) -> Option<Timestamp> {
     let now = now.to_zoned_datetime(TimeZone::UTC);
     let limit = now.checked_add(50.years()).ok()?.timestamp();
     let century = i64::from(now.year()) / 100;
@@ -65,12 +49,8 @@ fn two_digit_year(
 fn at(year: i64, month: &str, day: i64, clock: &str) -> Option<Timestamp> {
     let month = MONTHS.iter().position(|name| *name == month)? + 1;
     let date = Date::new(year as i16, month as i8, day as i8).ok()?;
-    let [hour, minute, second] = clock
-        .split(':')
-        .map(|part| digits(part, 2))
-        .collect::<Option<Vec<_>>>()?
-        .try_into()
-        .ok()?;
+    let [hour, minute, second] =
+        clock.split(':').map(|part| digits(part, 2)).collect::<Option<Vec<_>>>()?.try_into().ok()?;
     // 60 is a leap second.
     if hour > 23 || minute > 59 || second > 60 {
         return None;

@@ -50,28 +50,13 @@ pub(super) struct Wait {
 
 /// Reads the headers. The response's own `Date` is the base of a date, so that a wrong local clock changes nothing.
 pub(super) fn wait(headers: &Headers, now: Timestamp) -> Wait {
-    let base = headers
-        .date
-        .iter()
-        .find_map(|line| date::parse(line, now))
-        .unwrap_or(now);
-    let asked = headers
-        .retry_after
-        .iter()
-        .filter_map(|line| retry_after_line(line, base))
-        .max();
+    let base = headers.date.iter().find_map(|line| date::parse(line, now)).unwrap_or(now);
+    let asked = headers.retry_after.iter().filter_map(|line| retry_after_line(line, base)).max();
     let ms = match asked {
         Some(ms) => Some(ms),
-        None => headers
-            .rate_limit
-            .iter()
-            .filter_map(|line| rate_limit_line(line))
-            .max(),
+        None => headers.rate_limit.iter().filter_map(|line| rate_limit_line(line)).max(),
     };
-    Wait {
-        ms: ms.filter(|ms| *ms > 0),
-        by_retry_after: asked.is_some(),
-    }
+    Wait { ms: ms.filter(|ms| *ms > 0), by_retry_after: asked.is_some() }
 }
 
 /// The largest valid value of one line. Some clients join repeated lines by a comma and a blank; a comma is also part
@@ -85,9 +70,7 @@ fn retry_after_line(line: &str, base: Timestamp) -> Option<i64> {
         return None;
     }
     let alone = pieces.iter().filter_map(|piece| retry_after(piece, base));
-    let pairs = pieces
-        .windows(2)
-        .filter_map(|pair| retry_after(&pair.join(", "), base));
+    let pairs = pieces.windows(2).filter_map(|pair| retry_after(&pair.join(", "), base));
     alone.chain(pairs).max()
 }
 
@@ -108,9 +91,7 @@ fn seconds(digits: &str) -> Option<i64> {
         return None;
     }
     let longest = MAX_HINT_MS / 1_000;
-    let seconds = digits
-        .bytes()
-        .fold(0, |n: i64, b| (n * 10 + i64::from(b - b'0')).min(longest));
+    let seconds = digits.bytes().fold(0, |n: i64, b| (n * 10 + i64::from(b - b'0')).min(longest));
     Some(seconds * 1_000)
 }
 

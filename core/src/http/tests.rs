@@ -18,22 +18,15 @@ struct Case {
 
 #[test]
 fn shared_vectors() {
-    let vectors: Vectors = serde_json::from_str(include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../tests/vectors/http.json"
-    )))
-    .unwrap();
+    let vectors: Vectors =
+        serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/http.json"))).unwrap();
     assert!(vectors.cases.len() >= 200);
     for case in vectors.cases {
         match (decide(&case.args.to_string()), case.error) {
             (Ok(answer), None) => {
                 let mut answer: Value = serde_json::from_str(&answer).unwrap();
                 let reason = answer.as_object_mut().unwrap().remove("reason");
-                assert!(
-                    reason.unwrap().as_str().is_some_and(|r| !r.is_empty()),
-                    "{}",
-                    case.name
-                );
+                assert!(reason.unwrap().as_str().is_some_and(|r| !r.is_empty()), "{}", case.name);
                 assert_eq!(Some(answer), case.decision, "{}", case.name);
             }
             (Err(error), Some(code)) => assert_eq!(error.code(), code, "{}: {error}", case.name),
@@ -52,8 +45,7 @@ fn every_status_has_an_answer() {
 
 #[test]
 fn the_answer_is_json_in_the_shape_of_the_bridge() {
-    let answer =
-        decide(r#"{"response":{"status":503},"options":{"headers":{"Retry-After":"2"}}}"#).unwrap();
+    let answer = decide(r#"{"response":{"status":503},"options":{"headers":{"Retry-After":"2"}}}"#).unwrap();
     assert_eq!(
         serde_json::from_str::<Value>(&answer).unwrap(),
         json!({"retryable": true, "uncertain": false, "retryAfterMs": 2000, "reason": "the service is unavailable"})

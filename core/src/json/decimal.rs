@@ -27,18 +27,11 @@ impl<'a> Decimal<'a> {
     pub(super) fn read(bytes: &'a [u8], start: usize) -> Result<(Decimal<'a>, usize), usize> {
         let digits = |from: usize| {
             let rest = &bytes[from.min(bytes.len())..];
-            from + rest
-                .iter()
-                .position(|b| !b.is_ascii_digit())
-                .unwrap_or(rest.len())
+            from + rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len())
         };
         let negative = bytes.get(start) == Some(&b'-');
         let from = start + usize::from(negative);
-        let to = if bytes.get(from) == Some(&b'0') {
-            from + 1
-        } else {
-            digits(from)
-        };
+        let to = if bytes.get(from) == Some(&b'0') { from + 1 } else { digits(from) };
         if to == from {
             return Err(from);
         }
@@ -61,20 +54,13 @@ impl<'a> Decimal<'a> {
             if to == from {
                 return Err(to);
             }
-            exponent = bytes[from..to].iter().fold(0, |e, b| {
-                (e * 10 + i64::from(b - b'0')).min(EXPONENT_SATURATES)
-            });
+            exponent = bytes[from..to].iter().fold(0, |e, b| (e * 10 + i64::from(b - b'0')).min(EXPONENT_SATURATES));
             if sign == Some(&b'-') {
                 exponent = -exponent;
             }
             end = to;
         }
-        let decimal = Decimal {
-            negative,
-            whole,
-            fraction,
-            exponent,
-        };
+        let decimal = Decimal { negative, whole, fraction, exponent };
         Ok((decimal, end))
     }
 
@@ -108,9 +94,7 @@ impl<'a> Decimal<'a> {
 
     /// The value, if it is an integer that fits.
     pub(crate) fn as_i64(&self) -> Option<i64> {
-        self.is_integer()
-            .then(|| self.whole_part())
-            .and_then(|value| i64::try_from(value).ok())
+        self.is_integer().then(|| self.whole_part()).and_then(|value| i64::try_from(value).ok())
     }
 
     /// What stands before the point, saturating beyond 10^19.
@@ -134,9 +118,7 @@ impl<'a> Decimal<'a> {
     pub(super) fn fits_numeric(&self) -> bool {
         self.exponent.abs() < MAX_EXPONENT
             && self.fraction.len() as i64 - self.exponent <= MAX_FRACTION_DIGITS
-            && self
-                .first_power()
-                .is_none_or(|power| power < MAX_WHOLE_DIGITS)
+            && self.first_power().is_none_or(|power| power < MAX_WHOLE_DIGITS)
     }
 
     /// Whether it is an integer beyond 2^53-1 in magnitude, whose digits a double would lose.
@@ -184,23 +166,14 @@ mod tests {
         ] {
             assert_eq!(decimal(text).as_i64(), Some(value), "{text}");
         }
-        for text in [
-            "1.5",
-            "1e-1",
-            "9223372036854775808",
-            "1e99",
-            "-1e99999999999999999999",
-            "12e-1",
-        ] {
+        for text in ["1.5", "1e-1", "9223372036854775808", "1e99", "-1e99999999999999999999", "12e-1"] {
             assert_eq!(decimal(text).as_i64(), None, "{text}");
         }
     }
 
     #[test]
     fn the_grammar_is_the_one_of_json() {
-        for text in [
-            "", "-", "+1", "01", "1.", ".5", "1e", "1e+", "0x1", "1 ", "NaN", "1.e3", "--1",
-        ] {
+        for text in ["", "-", "+1", "01", "1.", ".5", "1e", "1e+", "0x1", "1 ", "NaN", "1.e3", "--1"] {
             assert!(Decimal::parse(text).is_none(), "{text}");
         }
     }
@@ -209,10 +182,7 @@ mod tests {
     fn the_whole_part_saturates_and_keeps_its_sign() {
         assert_eq!(decimal("1999.999").whole_part(), 1999);
         assert_eq!(decimal("-0.5").whole_part(), 0);
-        assert_eq!(
-            decimal("-9223372036854775809").whole_part(),
-            -9223372036854775809
-        );
+        assert_eq!(decimal("-9223372036854775809").whole_part(), -9223372036854775809);
         assert_eq!(decimal("1e400").whole_part(), 10_i128.pow(19));
         assert_eq!(decimal("1e-400").whole_part(), 0);
     }
@@ -229,14 +199,7 @@ mod tests {
         ] {
             assert!(decimal(text).is_big_integer(), "{text}");
         }
-        for text in [
-            "9007199254740991",
-            "-9007199254740991",
-            "9007199254740992.5",
-            "1e15",
-            "0e400",
-            "1e-400",
-        ] {
+        for text in ["9007199254740991", "-9007199254740991", "9007199254740992.5", "1e15", "0e400", "1e-400"] {
             assert!(!decimal(text).is_big_integer(), "{text}");
         }
     }
@@ -253,11 +216,7 @@ mod tests {
             format!("{}e16383", format_args!("0.{}", digits(32_766))),
             "0.001e131074".to_owned(),
         ] {
-            assert!(
-                decimal(&text).fits_numeric(),
-                "{}",
-                &text[..20.min(text.len())]
-            );
+            assert!(decimal(&text).fits_numeric(), "{}", &text[..20.min(text.len())]);
         }
         for text in [
             "1e131072".to_owned(),
@@ -269,11 +228,7 @@ mod tests {
             "1.0e-16383".to_owned(),
             "0e1073741823".to_owned(),
         ] {
-            assert!(
-                !decimal(&text).fits_numeric(),
-                "{}",
-                &text[..20.min(text.len())]
-            );
+            assert!(!decimal(&text).fits_numeric(), "{}", &text[..20.min(text.len())]);
         }
     }
 }

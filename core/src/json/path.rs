@@ -81,9 +81,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 fn push_key(path: &mut String, literal: &str) {
     let inner = &literal[1..literal.len() - 1];
     let mut chars = inner.chars();
-    let is_word = chars
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+    let is_word = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
     let shown: String = inner.chars().take(MAX_KEY_CHARS).collect();
     let cut = if shown.len() < inner.len() { "…" } else { "" };

@@ -14,64 +14,25 @@ fn refusal(json: &str) -> String {
 #[test]
 fn what_postgresql_cannot_keep_is_refused_with_its_path() {
     for (json, message) in [
-        (
-            r#"{"items":[0,1,2,"a\u0000b"]}"#,
-            "payload.items[3]: U+0000 cannot be stored; remove it or encode it",
-        ),
-        (
-            r#""\u0000""#,
-            "payload: U+0000 cannot be stored; remove it or encode it",
-        ),
-        (
-            r#"{"a":{"b\u0000":1}}"#,
-            "payload.a: a key holds U+0000, which cannot be stored; remove it or encode it",
-        ),
-        (
-            r#"{"a b":["\ud800"]}"#,
-            "payload[\"a b\"][0]: a lone surrogate cannot be stored; remove it or encode it",
-        ),
-        (
-            r#"["\ud83d\ud83d\ude00"]"#,
-            "payload[0]: a lone surrogate cannot be stored; remove it or encode it",
-        ),
-        (
-            r#"["\udc00\ud800"]"#,
-            "payload[0]: a lone surrogate cannot be stored; remove it or encode it",
-        ),
-        (
-            r#"{"x":NaN}"#,
-            "payload.x: NaN and infinities cannot be stored",
-        ),
-        (
-            r#"[1,-Infinity]"#,
-            "payload[1]: NaN and infinities cannot be stored",
-        ),
+        (r#"{"items":[0,1,2,"a\u0000b"]}"#, "payload.items[3]: U+0000 cannot be stored; remove it or encode it"),
+        (r#""\u0000""#, "payload: U+0000 cannot be stored; remove it or encode it"),
+        (r#"{"a":{"b\u0000":1}}"#, "payload.a: a key holds U+0000, which cannot be stored; remove it or encode it"),
+        (r#"{"a b":["\ud800"]}"#, "payload[\"a b\"][0]: a lone surrogate cannot be stored; remove it or encode it"),
+        (r#"["\ud83d\ud83d\ude00"]"#, "payload[0]: a lone surrogate cannot be stored; remove it or encode it"),
+        (r#"["\udc00\ud800"]"#, "payload[0]: a lone surrogate cannot be stored; remove it or encode it"),
+        (r#"{"x":NaN}"#, "payload.x: NaN and infinities cannot be stored"),
+        (r#"[1,-Infinity]"#, "payload[1]: NaN and infinities cannot be stored"),
         (
             r#"{"x":{"y":1e131072}}"#,
             "payload.x.y: a number with more than 131072 digits before or 16383 after the point cannot be stored",
         ),
-        (
-            r#"{"x":1,}"#,
-            "payload: not valid JSON: a key expected at byte 7",
-        ),
-        (
-            r#"{"x":[1,]}"#,
-            "payload.x[1]: not valid JSON: a value expected at byte 8",
-        ),
-        (
-            "\"a\nb\"",
-            "payload: not valid JSON: an escape instead of a control character expected at byte 2",
-        ),
-        (
-            r#"{"x":"a"#,
-            "payload.x: not valid JSON: the end of a string expected at byte 7",
-        ),
+        (r#"{"x":1,}"#, "payload: not valid JSON: a key expected at byte 7"),
+        (r#"{"x":[1,]}"#, "payload.x[1]: not valid JSON: a value expected at byte 8"),
+        ("\"a\nb\"", "payload: not valid JSON: an escape instead of a control character expected at byte 2"),
+        (r#"{"x":"a"#, "payload.x: not valid JSON: the end of a string expected at byte 7"),
         ("1 2", "payload: not valid JSON: the end expected at byte 2"),
         ("", "payload: not valid JSON: a value expected at byte 0"),
-        (
-            r#"{"done":[{"q":1},"x"],"a":01}"#,
-            "payload.a: not valid JSON: a comma or } expected at byte 27",
-        ),
+        (r#"{"done":[{"q":1},"x"],"a":01}"#, "payload.a: not valid JSON: a comma or } expected at byte 27"),
     ] {
         assert_eq!(refusal(json), message, "{json}");
     }
@@ -103,10 +64,7 @@ fn nesting_ends_at_100() {
     let error = scan(&nested(101), "payload", MAX_VALUE_BYTES).unwrap_err();
     assert!(error.message().starts_with("payload[0][0]"));
     assert!(error.message().ends_with("nesting over 100"));
-    assert!(
-        error.message().chars().count() < 250,
-        "a path stays readable"
-    );
+    assert!(error.message().chars().count() < 250, "a path stays readable");
     assert_eq!(error.details()["limit"], 100);
     let objects = format!("{}1{}", r#"{"a":"#.repeat(101), "}".repeat(101));
     assert!(scan(&objects, "payload", MAX_VALUE_BYTES).is_err());
@@ -118,10 +76,7 @@ fn nesting_ends_at_100() {
 fn size_is_told_before_anything_else() {
     let error = scan("\"\\u0000 and more\"", "result", 5).unwrap_err();
     assert_eq!(error.kind(), Kind::PayloadTooLarge);
-    assert_eq!(
-        error.message(),
-        "result is 17 bytes of JSON; the limit is 5"
-    );
+    assert_eq!(error.message(), "result is 17 bytes of JSON; the limit is 5");
     assert_eq!(error.details()["path"], "result");
     assert_eq!(error.details()["limit"], 5);
     assert!(scan("12345", "result", 5).is_ok());
@@ -129,17 +84,11 @@ fn size_is_told_before_anything_else() {
 
 #[test]
 fn big_numbers_are_found_wherever_they_are() {
-    let big = |json: &str| {
-        scan(json, "payload", MAX_VALUE_BYTES)
-            .expect(json)
-            .big_numbers
-    };
+    let big = |json: &str| scan(json, "payload", MAX_VALUE_BYTES).expect(json).big_numbers;
     assert!(big(r#"{"a":[{"id":1970670598291982290}],"b":1}"#));
     assert!(big("-9007199254740992"));
     assert!(!big("9007199254740991"));
-    assert!(!big(
-        r#"{"9007199254740993":"9007199254740993","x":9007199254740993.5}"#
-    ));
+    assert!(!big(r#"{"9007199254740993":"9007199254740993","x":9007199254740993.5}"#));
 }
 
 #[test]
@@ -184,9 +133,7 @@ fn any_error_a_host_sends_can_be_recorded() {
     assert!(message.ends_with('…') && message.len() <= 16 << 10);
     assert!(error.get("stack").is_none() && error.get("x").is_none());
 
-    let caused = sanitize_error(
-        r#"{"message":7,"stack":"at 1","causes":[{"name":"A","message":"b"},"text",null]}"#,
-    );
+    let caused = sanitize_error(r#"{"message":7,"stack":"at 1","causes":[{"name":"A","message":"b"},"text",null]}"#);
     assert_eq!(
         caused,
         serde_json::json!({"name": "Error", "message": "7", "stack": "at 1", "causes": [
@@ -195,10 +142,7 @@ fn any_error_a_host_sends_can_be_recorded() {
             {"name": "Error", "message": ""},
         ]})
     );
-    assert_eq!(
-        sanitize_error("no \u{0} JSON")["message"],
-        "no \u{FFFD} JSON"
-    );
+    assert_eq!(sanitize_error("no \u{0} JSON")["message"], "no \u{FFFD} JSON");
     assert_eq!(sanitize_error("null")["message"], "");
 }
 
@@ -226,12 +170,8 @@ fn json_value() -> impl Strategy<Value = serde_json::Value> {
     leaf.prop_recursive(6, 64, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
-            prop::collection::btree_map(
-                any::<String>().prop_map(|s| s.replace('\0', "")),
-                inner,
-                0..6
-            )
-            .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into()),
+            prop::collection::btree_map(any::<String>().prop_map(|s| s.replace('\0', "")), inner, 0..6)
+                .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into()),
         ]
     })
 }
@@ -240,29 +180,15 @@ fn json_value() -> impl Strategy<Value = serde_json::Value> {
 fn agrees(json: &str) {
     let valid = serde_json::from_str::<&RawValue>(json).is_ok();
     match walk(json.as_bytes()) {
-        Ok(_) => assert!(
-            valid && serde_json::from_str::<serde_json::Value>(json).is_ok(),
-            "only serde_json refuses {json}"
-        ),
-        Err(Fault {
-            what: What::Syntax(_) | What::NotFinite,
-            ..
-        }) => assert!(!valid, "only the scan refuses {json}"),
+        Ok(_) => {
+            assert!(valid && serde_json::from_str::<serde_json::Value>(json).is_ok(), "only serde_json refuses {json}")
+        }
+        Err(Fault { what: What::Syntax(_) | What::NotFinite, .. }) => assert!(!valid, "only the scan refuses {json}"),
         Err(_) => {}
     }
     let repaired = repair(json);
-    assert_eq!(
-        serde_json::from_str::<&RawValue>(&repaired).is_ok(),
-        valid,
-        "repair keeps validity: {json}"
-    );
-    assert!(!matches!(
-        walk(repaired.as_bytes()),
-        Err(Fault {
-            what: What::Nul | What::LoneSurrogate,
-            ..
-        })
-    ));
+    assert_eq!(serde_json::from_str::<&RawValue>(&repaired).is_ok(), valid, "repair keeps validity: {json}");
+    assert!(!matches!(walk(repaired.as_bytes()), Err(Fault { what: What::Nul | What::LoneSurrogate, .. })));
     if let Err(error) = scan(json, "payload", usize::MAX) {
         assert!(error.message().starts_with("payload"), "{error}");
     }

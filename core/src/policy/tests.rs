@@ -28,11 +28,9 @@ fn job(value: &Value) -> Uuid {
 
 #[test]
 fn shared_vectors() {
-    let vectors: Vectors = serde_json::from_str(include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../tests/vectors/policy.json"
-    )))
-    .unwrap();
+    let vectors: Vectors =
+        serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/policy.json")))
+            .unwrap();
     assert!(vectors.cases.len() > 100);
     for case in vectors.cases {
         let name = &case.name;
@@ -41,50 +39,28 @@ fn shared_vectors() {
             "endpoint" => Scope::Endpoint,
             other => panic!("{name}: scope {other}"),
         };
-        match (
-            Policy::parse(&case.policy, "retryPolicy", scope),
-            case.error,
-        ) {
+        match (Policy::parse(&case.policy, "retryPolicy", scope), case.error) {
             (Ok(policy), None) => {
                 assert_eq!(Some(policy.to_json()), case.normalized, "{name}");
                 let again = Policy::parse(&policy.to_json().to_string(), "p", Scope::Endpoint);
-                assert_eq!(
-                    again,
-                    Ok(policy),
-                    "{name}: what is normalized stays as it is"
-                );
+                assert_eq!(again, Ok(policy), "{name}: what is normalized stays as it is");
                 for given in &case.delays {
-                    let expected: Vec<i64> =
-                        serde_json::from_value(given["delaysMs"].clone()).unwrap();
+                    let expected: Vec<i64> = serde_json::from_value(given["delaysMs"].clone()).unwrap();
                     let attempts = expected.len() as i32;
-                    assert_eq!(
-                        policy.schedule(job(given), attempts).unwrap(),
-                        expected,
-                        "{name}"
-                    );
-                    let single: Vec<i64> = (1..=attempts)
-                        .map(|n| policy.delay_ms(job(given), n).unwrap())
-                        .collect();
+                    assert_eq!(policy.schedule(job(given), attempts).unwrap(), expected, "{name}");
+                    let single: Vec<i64> = (1..=attempts).map(|n| policy.delay_ms(job(given), n).unwrap()).collect();
                     assert_eq!(single, expected, "{name}");
                 }
                 for given in &case.far {
                     let attempt = given["attempt"].as_i64().unwrap() as i32;
                     let delay = policy.delay_ms(job(given), attempt).unwrap();
-                    assert_eq!(
-                        Some(delay),
-                        given["delayMs"].as_i64(),
-                        "{name} at {attempt}"
-                    );
+                    assert_eq!(Some(delay), given["delayMs"].as_i64(), "{name} at {attempt}");
                 }
             }
             (Err(error), Some(expected)) => {
                 assert_eq!(error.code(), expected["code"], "{name}");
                 assert_eq!(error.message(), expected["message"], "{name}");
-                assert_eq!(
-                    error.details()["field"],
-                    expected["field"].as_str(),
-                    "{name}"
-                );
+                assert_eq!(error.details()["field"], expected["field"].as_str(), "{name}");
             }
             (result, _) => panic!("{name}: {result:?}"),
         }
@@ -95,14 +71,8 @@ fn shared_vectors() {
 fn text_that_cannot_be_a_policy_is_policy_invalid() {
     for (raw, message) in [
         ("{", "retryPolicy: not valid JSON: a key expected at byte 1"),
-        (
-            r#"{"type":"fixed","delayMs":NaN}"#,
-            "retryPolicy.delayMs: NaN and infinities cannot be stored",
-        ),
-        (
-            r#"{"type":"\u0000"}"#,
-            "retryPolicy.type: U+0000 cannot be stored; remove it or encode it",
-        ),
+        (r#"{"type":"fixed","delayMs":NaN}"#, "retryPolicy.delayMs: NaN and infinities cannot be stored"),
+        (r#"{"type":"\u0000"}"#, "retryPolicy.type: U+0000 cannot be stored; remove it or encode it"),
         (
             r#"{"type":"fixed","delayMs":1e999999999999}"#,
             "retryPolicy.delayMs: a number with more than 131072 digits before or 16383 after the point cannot be stored",
@@ -149,28 +119,16 @@ fn jitter_stays_below_the_cap_and_spreads() {
         max_delay_ms: 60_000,
         jitter_percent: 50,
     };
-    let decorrelated = Policy::DecorrelatedJitter {
-        base_delay_ms: 1_000,
-        max_delay_ms: 60_000,
-    };
-    for (policy, low, attempt) in [
-        (custom, 30_000, 20),
-        (custom, 30_000, 30),
-        (decorrelated, 1_000, 30),
-    ] {
-        let draws: Vec<i64> = (0..10_000_u128)
-            .map(|n| policy.delay_ms(Uuid::from_u128(n), attempt).unwrap())
-            .collect();
+    let decorrelated = Policy::DecorrelatedJitter { base_delay_ms: 1_000, max_delay_ms: 60_000 };
+    for (policy, low, attempt) in [(custom, 30_000, 20), (custom, 30_000, 30), (decorrelated, 1_000, 30)] {
+        let draws: Vec<i64> = (0..10_000_u128).map(|n| policy.delay_ms(Uuid::from_u128(n), attempt).unwrap()).collect();
         assert!(draws.iter().all(|d| (low..=60_000).contains(d)));
         // Every second of the window is used by about as many jobs.
         let mut seconds = BTreeMap::new();
         for draw in &draws[..1_000] {
             *seconds.entry(draw / 1_000).or_insert(0) += 1;
         }
-        assert!(
-            seconds.len() as i64 >= (60_000 - low) / 1_000,
-            "{seconds:?}"
-        );
+        assert!(seconds.len() as i64 >= (60_000 - low) / 1_000, "{seconds:?}");
         assert!(*seconds.values().max().unwrap() < 100, "{seconds:?}");
     }
 }
@@ -178,16 +136,8 @@ fn jitter_stays_below_the_cap_and_spreads() {
 #[test]
 fn attempts_out_of_range_are_refused() {
     let fixed = Policy::Fixed { delay_ms: 5 };
-    let decorrelated = Policy::DecorrelatedJitter {
-        base_delay_ms: 1,
-        max_delay_ms: 9,
-    };
-    for (policy, attempt) in [
-        (fixed, 0),
-        (fixed, -1),
-        (decorrelated, 10_001),
-        (decorrelated, i32::MIN),
-    ] {
+    let decorrelated = Policy::DecorrelatedJitter { base_delay_ms: 1, max_delay_ms: 9 };
+    for (policy, attempt) in [(fixed, 0), (fixed, -1), (decorrelated, 10_001), (decorrelated, i32::MIN)] {
         let error = policy.delay_ms(Uuid::nil(), attempt).unwrap_err();
         assert_eq!(error.kind(), Kind::InvalidArgument);
         assert_eq!(error.details()["field"], "attempt");

@@ -8,6 +8,9 @@ use super::dsn::Dsn;
 use super::fault::{self, lost};
 use super::tls::Tls;
 use crate::error::{Error, Kind, Result};
+use postgres::tls::{NoTls, TlsStream};
+use postgres::types::{ToSql, Type};
+use postgres::{Row, Socket};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,9 +18,6 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use postgres::tls::{NoTls, TlsStream};
-use postgres::types::{ToSql, Type};
-use postgres::{Row, Socket};
 use tokio_postgres::{AsyncMessage, Client};
 
 /// A parameter and the type it is sent as.
@@ -38,9 +38,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(2);
 const GOODBYE: Duration = Duration::from_millis(200);
 
 type Failure = postgres::Error;
-type Poller = Box<
-    dyn FnMut(&mut Context<'_>) -> Poll<Option<std::result::Result<AsyncMessage, Failure>>> + Send,
->;
+type Poller = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<std::result::Result<AsyncMessage, Failure>>> + Send>;
 
 /// An open session, used by one thread at a time.
 pub struct Connection {
@@ -70,23 +68,16 @@ impl Wire {
     where
         S: TlsStream + Unpin + Send + 'static,
     {
-        Wire {
-            poll: Box::new(move |cx| connection.poll_message(cx)),
-            ended: false,
-            notifications: VecDeque::new(),
-        }
+        Wire { poll: Box::new(move |cx| connection.poll_message(cx)), ended: false, notifications: VecDeque::new() }
     }
 
     /// Moves bytes until there is nothing more to do. After an end or an error it must not be polled again.
     fn turn(&mut self, cx: &mut Context<'_>) -> std::result::Result<(), Failure> {
         while !self.ended {
             match (self.poll)(cx) {
-                Poll::Ready(Some(Ok(AsyncMessage::Notification(n)))) => {
-                    self.notifications.push_back(Notification {
-                        channel: n.channel().to_owned(),
-                        payload: n.payload().to_owned(),
-                    })
-                }
+                Poll::Ready(Some(Ok(AsyncMessage::Notification(n)))) => self
+                    .notifications
+                    .push_back(Notification { channel: n.channel().to_owned(), payload: n.payload().to_owned() }),
                 Poll::Ready(Some(Ok(AsyncMessage::Notice(notice)))) => {
                     tracing::debug!(severity = notice.severity(), "{}", notice.message());
                 }
@@ -116,21 +107,11 @@ impl Wire {
 }
 
 impl Connection {
-    pub(super) fn open(
-        dsn: &Dsn,
-        tls: &Tls,
-        within: Duration,
-        limit: Duration,
-    ) -> Result<Connection> {
+    pub(super) fn open(dsn: &Dsn, tls: &Tls, within: Duration, limit: Duration) -> Result<Connection> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|e| {
-                Error::new(
-                    Kind::Internal,
-                    format!("no event loop for a connection: {e}"),
-                )
-            })?;
+            .map_err(|e| Error::new(Kind::Internal, format!("no event loop for a connection: {e}")))?;
         let config = &dsn.config;
         let opened = runtime.block_on(async {
             let attempt = async {
@@ -150,11 +131,7 @@ impl Connection {
         let failed = match opened {
             Ok(Ok((client, wire))) => {
                 return Ok(Connection {
-                    session: Some(Session {
-                        runtime,
-                        client,
-                        wire,
-                    }),
+                    session: Some(Session { runtime, client, wire }),
                     tls: tls.clone(),
                     pid: std::process::id(),
                     broken: false,
@@ -162,10 +139,7 @@ impl Connection {
                 });
             }
             Ok(Err(error)) => fault::from_driver(&error),
-            Err(_) => lost(format!(
-                "no connection to the database within {} ms",
-                within.as_millis()
-            )),
+            Err(_) => lost(format!("no connection to the database within {} ms", within.as_millis())),
         };
         // A look-up of a host name may still run on a thread of the loop: not waited for.
         runtime.shutdown_background();
@@ -183,10 +157,7 @@ impl Connection {
         let mut rows = self.query(sql, params)?;
         match (rows.pop(), rows.is_empty()) {
             (Some(row), true) => Ok(row),
-            _ => Err(Error::new(
-                Kind::Internal,
-                "a statement did not return its one row",
-            )),
+            _ => Err(Error::new(Kind::Internal, "a statement did not return its one row")),
         }
     }
 
@@ -199,9 +170,7 @@ impl Connection {
     /// Runs a statement for its effect; returns the number of rows it touched.
     pub fn execute(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
         let limit = self.limit;
-        self.run(limit, async |client| {
-            client.execute_typed(sql, params).await
-        })
+        self.run(limit, async |client| client.execute_typed(sql, params).await)
     }
 
     /// Runs several statements without parameters in one round trip: one transaction unless they say otherwise.
@@ -237,11 +206,7 @@ impl Connection {
 
     /// Whether the session must not be used again: it broke, is read-only, or a late cancel may still hit it.
     pub fn is_broken(&self) -> bool {
-        self.broken
-            || self
-                .session
-                .as_ref()
-                .is_none_or(|session| session.wire.ended || session.client.is_closed())
+        self.broken || self.session.as_ref().is_none_or(|session| session.wire.ended || session.client.is_closed())
     }
 
     /// The error for a column that is not what the statement promised.
@@ -251,14 +216,9 @@ impl Connection {
 
     fn session(&mut self) -> Result<&mut Session> {
         if std::process::id() != self.pid {
-            return Err(Error::new(
-                Kind::UsedAfterFork,
-                "this connection belongs to the parent process",
-            ));
+            return Err(Error::new(Kind::UsedAfterFork, "this connection belongs to the parent process"));
         }
-        self.session
-            .as_mut()
-            .ok_or_else(|| lost("the connection is closed"))
+        self.session.as_mut().ok_or_else(|| lost("the connection is closed"))
     }
 
     fn run<T>(
@@ -267,11 +227,7 @@ impl Connection {
         work: impl AsyncFnOnce(&Client) -> std::result::Result<T, Failure>,
     ) -> Result<T> {
         let tls = self.tls.clone();
-        let Session {
-            runtime,
-            client,
-            wire,
-        } = self.session()?;
+        let Session { runtime, client, wire } = self.session()?;
         let started = Instant::now();
         let (outcome, cancelled) = runtime.block_on(async {
             let mut work = pin!(work(client));
@@ -302,9 +258,7 @@ impl Connection {
             Ok(Err(error)) => Err(self.fail(fault::from_driver(&error))),
             Err(_) => {
                 let waited = started.elapsed().as_millis();
-                Err(self.fail(lost(format!(
-                    "the database did not answer within {waited} ms, nor to a cancel request"
-                ))))
+                Err(self.fail(lost(format!("the database did not answer within {waited} ms, nor to a cancel request"))))
             }
         }
     }
@@ -325,11 +279,7 @@ impl Drop for Connection {
             std::mem::forget(session);
             return;
         }
-        let Session {
-            runtime,
-            client,
-            mut wire,
-        } = session;
+        let Session { runtime, client, mut wire } = session;
         drop(client);
         if !self.broken {
             // Without a goodbye the server would log a lost connection.

@@ -15,9 +15,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio_postgres::config::{
-    ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs,
-};
+use tokio_postgres::config::{ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs};
 
 /// A parsed URL.
 pub struct Dsn {
@@ -68,10 +66,7 @@ impl TlsMode {
             "require" => Ok(TlsMode::Require),
             "verify-ca" => Ok(TlsMode::VerifyCa),
             "verify-full" => Ok(TlsMode::VerifyFull),
-            _ => Err(refuse(
-                field,
-                "sslmode must be disable, prefer, require, verify-ca or verify-full",
-            )),
+            _ => Err(refuse(field, "sslmode must be disable, prefer, require, verify-ca or verify-full")),
         }
     }
 }
@@ -79,10 +74,7 @@ impl TlsMode {
 impl Dsn {
     /// Reads either form.
     pub fn parse(text: &str) -> Result<Dsn> {
-        let pairs = match text
-            .strip_prefix("postgresql://")
-            .or_else(|| text.strip_prefix("postgres://"))
-        {
+        let pairs = match text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) {
             Some(rest) => text::url_pairs(rest)?,
             None if text.contains("://") || !text.contains('=') => {
                 return Err(refuse(
@@ -114,21 +106,14 @@ impl Dsn {
             // A unix socket has no TLS and needs none; libpq ignores sslmode there too.
             self.config.ssl_mode(SslMode::Disable);
         } else if hosts.iter().any(is_unix) && self.tls.mode != TlsMode::Disable {
-            return Err(refuse(
-                "url",
-                "unix sockets and TCP hosts in one URL need sslmode=disable",
-            ));
+            return Err(refuse("url", "unix sockets and TCP hosts in one URL need sslmode=disable"));
         }
         Ok(())
     }
 
     /// The error with the password taken out, should a server or a library have repeated it.
     pub fn without_secrets(&self, error: Error) -> Error {
-        let Some(password) = self
-            .config
-            .get_password()
-            .and_then(|p| std::str::from_utf8(p).ok())
-        else {
+        let Some(password) = self.config.get_password().and_then(|p| std::str::from_utf8(p).ok()) else {
             return error;
         };
         let encoded = utf8_percent_encode(password, ENCODED).to_string();
@@ -137,9 +122,7 @@ impl Dsn {
         if password.len() < 4 || !forms.iter().any(|form| error.message().contains(form)) {
             return error;
         }
-        let message = forms.iter().fold(error.message().to_owned(), |text, form| {
-            text.replace(form, "***")
-        });
+        let message = forms.iter().fold(error.message().to_owned(), |text, form| text.replace(form, "***"));
         Error::new(error.kind(), message).with_all(error.details().clone())
     }
 
@@ -168,10 +151,7 @@ impl Dsn {
         }
         let hosts = config.get_hosts().len();
         if !config.get_hostaddrs().is_empty() && config.get_hostaddrs().len() != hosts {
-            return Err(refuse(
-                "hostaddr",
-                "host and hostaddr must name as many servers",
-            ));
+            return Err(refuse("hostaddr", "host and hostaddr must name as many servers"));
         }
         if config.get_ports().len() > 1 && config.get_ports().len() != hosts {
             return Err(refuse("port", "port must be one number, or one per host"));
@@ -229,19 +209,14 @@ impl Dsn {
             }
             "hostaddr" => {
                 for address in value.split(',').filter(|address| !address.is_empty()) {
-                    let address: IpAddr = address
-                        .parse()
-                        .map_err(|_| refuse("hostaddr", "hostaddr must be an IP address"))?;
+                    let address: IpAddr =
+                        address.parse().map_err(|_| refuse("hostaddr", "hostaddr must be an IP address"))?;
                     config.hostaddr(address);
                 }
             }
             "port" => {
                 for port in value.split(',') {
-                    let port = if port.is_empty() {
-                        Ok(5432)
-                    } else {
-                        port.parse()
-                    };
+                    let port = if port.is_empty() { Ok(5432) } else { port.parse() };
                     match port {
                         Ok(port) if port > 0 => config.port(port),
                         _ => return Err(refuse("port", "port must be a number from 1 to 65535")),
@@ -257,10 +232,7 @@ impl Dsn {
                 config.ssl_negotiation(choose(
                     key,
                     value,
-                    &[
-                        ("postgres", SslNegotiation::Postgres),
-                        ("direct", SslNegotiation::Direct),
-                    ],
+                    &[("postgres", SslNegotiation::Postgres), ("direct", SslNegotiation::Direct)],
                 )?);
             }
             "connect_timeout" => {
@@ -313,17 +285,10 @@ impl Dsn {
                 config.load_balance_hosts(choose(
                     key,
                     value,
-                    &[
-                        ("disable", LoadBalanceHosts::Disable),
-                        ("random", LoadBalanceHosts::Random),
-                    ],
+                    &[("disable", LoadBalanceHosts::Disable), ("random", LoadBalanceHosts::Random)],
                 )?);
             }
-            "client_encoding" => choose(
-                key,
-                value,
-                &[("auto", ()), ("UTF8", ()), ("utf8", ()), ("UTF-8", ())],
-            )?,
+            "client_encoding" => choose(key, value, &[("auto", ()), ("UTF8", ()), ("utf8", ()), ("UTF-8", ())])?,
             "gssencmode" => choose(key, value, &[("disable", ()), ("prefer", ())])?,
             "sslsni" | "sslcompression" => {}
             // The two readers let no other name through.
@@ -340,10 +305,7 @@ impl Dsn {
         while let Some(word) = words.next() {
             let setting = match word {
                 "-c" => words.next().unwrap_or(""),
-                _ => word
-                    .strip_prefix("-c")
-                    .or_else(|| word.strip_prefix("--"))
-                    .unwrap_or(""),
+                _ => word.strip_prefix("-c").or_else(|| word.strip_prefix("--")).unwrap_or(""),
             };
             match setting.strip_prefix("statement_timeout=") {
                 Some(limit) => self.statement_timeout_ms = milliseconds(limit)?,
@@ -359,11 +321,7 @@ impl Dsn {
 }
 
 /// What a URL leaves as it is; everything else of a password is written as `%XX`.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn refuse(field: &str, message: impl Into<String>) -> Error {
     Error::argument(field, message)
@@ -391,10 +349,7 @@ fn milliseconds(value: &str) -> Result<Option<u64>> {
     };
     match value[..digits].parse::<u32>() {
         Ok(amount) if unit > 0 => Ok((amount > 0).then_some(u64::from(amount) * unit)),
-        _ => Err(refuse(
-            "options",
-            "statement_timeout must be a number with ms, s, min or h",
-        )),
+        _ => Err(refuse("options", "statement_timeout must be a number with ms, s, min or h")),
     }
 }
 
@@ -403,10 +358,7 @@ fn choose<T: Copy>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T> {
         Some((_, choice)) => Ok(*choice),
         None => {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            Err(refuse(
-                key,
-                format!("{key} must be one of {}", names.join(", ")),
-            ))
+            Err(refuse(key, format!("{key} must be one of {}", names.join(", "))))
         }
     }
 }

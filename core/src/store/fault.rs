@@ -4,10 +4,10 @@
 //! the refusals of the protocol functions, whose DETAIL is ours.
 
 use crate::error::{Error, Kind};
+use postgres::error::DbError;
 use serde_json::{Map, Value};
 use std::error::Error as _;
 use std::io;
-use postgres::error::DbError;
 
 /// The typed error behind a failure of the driver.
 pub fn from_driver(error: &postgres::Error) -> Error {
@@ -18,38 +18,25 @@ pub fn from_driver(error: &postgres::Error) -> Error {
     let said = |cause: Option<String>| cause.map(|text| format!(": {text}")).unwrap_or_default();
     // The driver tells its kinds apart by their sentence only.
     match error.to_string().as_str() {
-        "error performing TLS handshake" => {
-            match error.source().and_then(|e| e.downcast_ref::<io::Error>()) {
-                Some(broken) if broken.kind() != io::ErrorKind::InvalidData => {
-                    lost("the connection broke in the TLS handshake")
-                }
-                _ => Error::argument("tls", format!("the TLS handshake failed{}", said(cause))),
+        "error performing TLS handshake" => match error.source().and_then(|e| e.downcast_ref::<io::Error>()) {
+            Some(broken) if broken.kind() != io::ErrorKind::InvalidData => {
+                lost("the connection broke in the TLS handshake")
             }
-        }
-        "authentication error" => Error::new(
-            Kind::PermissionDenied,
-            format!("the login failed{}", said(cause)),
-        ),
+            _ => Error::argument("tls", format!("the TLS handshake failed{}", said(cause))),
+        },
+        "authentication error" => Error::new(Kind::PermissionDenied, format!("the login failed{}", said(cause))),
         "invalid configuration" if cause.as_deref() == Some("password missing") => {
             Error::argument("url", "the server asks for a password and the URL has none")
         }
-        "invalid configuration" => {
-            Error::argument("url", format!("the URL cannot be used{}", said(cause)))
-        }
-        "error connecting to server" => match error
-            .source()
-            .and_then(|e| e.downcast_ref::<io::Error>())
-        {
+        "invalid configuration" => Error::argument("url", format!("the URL cannot be used{}", said(cause))),
+        "error connecting to server" => match error.source().and_then(|e| e.downcast_ref::<io::Error>()) {
             // The driver's answer to target_session_attrs=read-write.
-            Some(refused) if refused.to_string() == "database does not allow writes" => Error::new(
-                Kind::ReadOnly,
-                "every server of the URL is read-only, a replica for example",
-            ),
+            Some(refused) if refused.to_string() == "database does not allow writes" => {
+                Error::new(Kind::ReadOnly, "every server of the URL is read-only, a replica for example")
+            }
             _ => lost(format!("cannot connect to the database{}", said(cause))),
         },
-        "error communicating with the server" => {
-            lost(format!("the connection broke{}", said(cause)))
-        }
+        "error communicating with the server" => lost(format!("the connection broke{}", said(cause))),
         "connection closed" => lost("the database closed the connection"),
         "timeout waiting for server" => lost("the database did not answer"),
         "unexpected message from server" | "error parsing response from server" => {
@@ -69,48 +56,26 @@ fn from_server(refusal: &DbError) -> Error {
     let state = refusal.code().code();
     let message = refusal.message();
     if let Some(kind) = Kind::from_sqlstate(state) {
-        let mut details: Map<String, Value> = refusal
-            .detail()
-            .and_then(|detail| serde_json::from_str(detail).ok())
-            .unwrap_or_default();
+        let mut details: Map<String, Value> =
+            refusal.detail().and_then(|detail| serde_json::from_str(detail).ok()).unwrap_or_default();
         details.remove("code");
         return Error::new(kind, message).with_all(details);
     }
     let error = match state {
-        "57014" | "55P03" => Error::new(
-            Kind::StatementTimeout,
-            format!("the database gave up the statement: {message}"),
-        ),
-        "25006" => Error::new(
-            Kind::ReadOnly,
-            format!("the server is read-only: {message}"),
-        ),
-        "42501" => Error::new(
-            Kind::PermissionDenied,
-            format!("{message}{}", missing_right(message)),
-        ),
+        "57014" | "55P03" => {
+            Error::new(Kind::StatementTimeout, format!("the database gave up the statement: {message}"))
+        }
+        "25006" => Error::new(Kind::ReadOnly, format!("the server is read-only: {message}")),
+        "42501" => Error::new(Kind::PermissionDenied, format!("{message}{}", missing_right(message))),
         "3F000" => Error::new(Kind::SchemaMissing, format!("{message}: call migrate")),
         "3D000" => Error::argument("url", "the database that the URL names does not exist"),
-        "53300" => lost(format!(
-            "{message}: raise max_connections, lower poolSize, or put a pooler in between"
-        )),
-        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => {
-            lost(format!("the server ended the connection: {message}"))
-        }
-        "22P05" | "22021" | "54001" => Error::new(
-            Kind::PayloadInvalid,
-            format!("a value cannot be stored: {message}"),
-        ),
-        "54000" => Error::new(
-            Kind::PayloadTooLarge,
-            format!("a value is too large for PostgreSQL: {message}"),
-        ),
+        "53300" => lost(format!("{message}: raise max_connections, lower poolSize, or put a pooler in between")),
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => lost(format!("the server ended the connection: {message}")),
+        "22P05" | "22021" | "54001" => Error::new(Kind::PayloadInvalid, format!("a value cannot be stored: {message}")),
+        "54000" => Error::new(Kind::PayloadTooLarge, format!("a value is too large for PostgreSQL: {message}")),
         _ if state.starts_with("08") => lost(format!("the connection broke: {message}")),
         _ if state.starts_with("28") => Error::new(Kind::PermissionDenied, message),
-        _ => Error::new(
-            Kind::Internal,
-            format!("PostgreSQL refused a statement: {message}"),
-        ),
+        _ => Error::new(Kind::Internal, format!("PostgreSQL refused a statement: {message}")),
     };
     error.with("sqlstate", state)
 }

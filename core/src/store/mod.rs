@@ -14,10 +14,10 @@ mod tls;
 
 pub use connection::{Connection, Notification, Param};
 pub use options::Options;
-pub use retry::{Backoff, Link};
-pub use schema::{Compatibility, Schema};
 pub use postgres::Row;
 pub use postgres::types::Type;
+pub use retry::{Backoff, Link};
+pub use schema::{Compatibility, Schema};
 
 use crate::embedded;
 use crate::error::{Error, Kind, Result};
@@ -52,34 +52,18 @@ struct Private {
 impl Private {
     fn open(path: &str, options: &Options) -> Result<Private> {
         if path.is_empty() {
-            return Err(Error::argument(
-                "url",
-                "embedded: must be followed by the path of a folder",
-            ));
+            return Err(Error::argument("url", "embedded: must be followed by the path of a folder"));
         }
         let path = std::path::absolute(path).map_err(|_| {
-            Error::new(
-                Kind::EmbeddedFailed,
-                "the working directory cannot be read: give an absolute path",
-            )
+            Error::new(Kind::EmbeddedFailed, "the working directory cannot be read: give an absolute path")
         })?;
-        let settings = embedded::Options {
-            postgres_bin: options.postgres_bin.clone(),
-        };
+        let settings = embedded::Options { postgres_bin: options.postgres_bin.clone() };
         let server = Mutex::new(embedded::open(&path, &settings)?);
-        Ok(Private {
-            path,
-            settings,
-            server,
-        })
+        Ok(Private { path, settings, server })
     }
 
     fn url(&self) -> String {
-        self.server
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .url()
-            .to_owned()
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).url().to_owned()
     }
 
     /// Starts the server again if it has died; its URL stays the same.
@@ -131,13 +115,8 @@ impl Store {
     }
 
     fn dial(&self) -> Result<Connection> {
-        Connection::open(
-            &self.dsn,
-            &self.tls,
-            self.connect_timeout(),
-            self.statement_timeout(),
-        )
-        .map_err(|error| self.dsn.without_secrets(error))
+        Connection::open(&self.dsn, &self.tls, self.connect_timeout(), self.statement_timeout())
+            .map_err(|error| self.dsn.without_secrets(error))
     }
 
     /// Whether some connection has worked: then a failing one is worth a second try, before that it is a mistake.
@@ -162,22 +141,12 @@ impl Store {
 
     /// How long opening a connection may take.
     pub fn connect_timeout(&self) -> Duration {
-        Duration::from_millis(
-            self.options
-                .connect_timeout_ms
-                .or(self.dsn.connect_timeout_ms)
-                .unwrap_or(10_000),
-        )
+        Duration::from_millis(self.options.connect_timeout_ms.or(self.dsn.connect_timeout_ms).unwrap_or(10_000))
     }
 
     /// How long one statement may take before it is cancelled.
     pub fn statement_timeout(&self) -> Duration {
-        Duration::from_millis(
-            self.options
-                .statement_timeout_ms
-                .or(self.dsn.statement_timeout_ms)
-                .unwrap_or(60_000),
-        )
+        Duration::from_millis(self.options.statement_timeout_ms.or(self.dsn.statement_timeout_ms).unwrap_or(60_000))
     }
 
     /// True in a child process made by fork after the store was opened.
@@ -209,8 +178,6 @@ impl Drop for Store {
 impl fmt::Debug for Store {
     /// Nothing of the URL: it may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store")
-            .field("schema", &self.schema.name())
-            .finish_non_exhaustive()
+        f.debug_struct("Store").field("schema", &self.schema.name()).finish_non_exhaustive()
     }
 }

@@ -40,15 +40,8 @@ impl Default for Options {
     }
 }
 
-const KEYS: [&str; 7] = [
-    "schema",
-    "connectTimeoutMs",
-    "statementTimeoutMs",
-    "poolSize",
-    "tls",
-    "language",
-    "postgresBin",
-];
+const KEYS: [&str; 7] =
+    ["schema", "connectTimeoutMs", "statementTimeoutMs", "poolSize", "tls", "language", "postgresBin"];
 
 impl Options {
     /// Reads the JSON text; an empty text is `{}`.
@@ -71,9 +64,7 @@ impl Options {
         options.language = text(&map, "language", "language", 200)?;
         options.postgres_bin = text(&map, "postgresBin", "postgresBin", 4096)?.map(PathBuf::from);
         if let Some(tls) = map.get("tls") {
-            let tls = tls
-                .as_object()
-                .ok_or_else(|| Error::argument("tls", "tls must be an object"))?;
+            let tls = tls.as_object().ok_or_else(|| Error::argument("tls", "tls must be an object"))?;
             known_keys(tls, &["caFile", "mode"], "tls.")?;
             options.tls_ca_file = text(tls, "caFile", "tls.caFile", 4096)?.map(PathBuf::from);
             options.tls_mode = text(tls, "mode", "tls.mode", 20)?;
@@ -86,34 +77,20 @@ fn known_keys(map: &Map<String, Value>, known: &[&str], path: &str) -> Result<()
     match map.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
             let field = format!("{path}{}", key.chars().take(100).collect::<String>());
-            Err(Error::argument(
-                &field,
-                format!(
-                    "unknown option {field}; the known ones are {}",
-                    known.join(", ")
-                ),
-            ))
+            Err(Error::argument(&field, format!("unknown option {field}; the known ones are {}", known.join(", "))))
         }
         None => Ok(()),
     }
 }
 
-fn text(
-    map: &Map<String, Value>,
-    key: &str,
-    field: &str,
-    max_bytes: usize,
-) -> Result<Option<String>> {
+fn text(map: &Map<String, Value>, key: &str, field: &str, max_bytes: usize) -> Result<Option<String>> {
     match map.get(key) {
         None => Ok(None),
-        Some(Value::String(s)) if (1..=max_bytes).contains(&s.len()) && !s.contains('\0') => {
-            Ok(Some(s.clone()))
+        Some(Value::String(s)) if (1..=max_bytes).contains(&s.len()) && !s.contains('\0') => Ok(Some(s.clone())),
+        Some(_) => {
+            Err(Error::argument(field, format!("{field} must be a text of 1 to {max_bytes} bytes without U+0000"))
+                .with("limit", max_bytes))
         }
-        Some(_) => Err(Error::argument(
-            field,
-            format!("{field} must be a text of 1 to {max_bytes} bytes without U+0000"),
-        )
-        .with("limit", max_bytes)),
     }
 }
 
@@ -121,20 +98,12 @@ fn integer(map: &Map<String, Value>, key: &str, low: u64, high: u64) -> Result<O
     let Some(value) = map.get(key) else {
         return Ok(None);
     };
-    let whole = value.as_u64().or_else(|| {
-        value
-            .as_f64()
-            .filter(|f| f.fract() == 0.0 && *f >= 0.0)
-            .map(|f| f as u64)
-    });
+    let whole = value.as_u64().or_else(|| value.as_f64().filter(|f| f.fract() == 0.0 && *f >= 0.0).map(|f| f as u64));
     match whole {
         Some(n) if (low..=high).contains(&n) => Ok(Some(n)),
-        _ => Err(Error::argument(
-            key,
-            format!("{key} must be an integer from {low} to {high}"),
-        )
-        .with("low", low)
-        .with("high", high)),
+        _ => Err(Error::argument(key, format!("{key} must be an integer from {low} to {high}"))
+            .with("low", low)
+            .with("high", high)),
     }
 }
 

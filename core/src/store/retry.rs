@@ -22,11 +22,7 @@ pub struct Backoff {
 impl Backoff {
     /// A fresh series.
     pub fn new(first: Duration, most: Duration) -> Backoff {
-        Backoff {
-            next: first,
-            first,
-            most,
-        }
+        Backoff { next: first, first, most }
     }
 
     /// The next pause.
@@ -59,10 +55,7 @@ pub struct Link {
 impl Link {
     /// Opens nothing yet.
     pub fn new(store: Arc<Store>) -> Link {
-        Link {
-            store,
-            connection: None,
-        }
+        Link { store, connection: None }
     }
 
     /// The store it connects to.
@@ -94,8 +87,7 @@ impl Link {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            let again = fault::gave_way(&error)
-                || (error.kind() == Kind::ConnectionLost && self.store.reached());
+            let again = fault::gave_way(&error) || (error.kind() == Kind::ConnectionLost && self.store.reached());
             if !again || started.elapsed() > PERSISTENCE {
                 return Err(error);
             }

@@ -28,21 +28,12 @@ impl Schema {
     /// Refuses a name PostgreSQL would cut or could not hold, before any statement is sent.
     pub fn new(name: &str) -> Result<Schema> {
         if name.is_empty() || name.len() > 63 || name.contains('\0') {
-            return Err(
-                Error::argument("schema", "schema must be 1 to 63 bytes without U+0000")
-                    .with("limit", 63),
-            );
+            return Err(Error::argument("schema", "schema must be 1 to 63 bytes without U+0000").with("limit", 63));
         }
         if name.starts_with("pg_") {
-            return Err(Error::argument(
-                "schema",
-                "PostgreSQL keeps names that start with pg_ for itself",
-            ));
+            return Err(Error::argument("schema", "PostgreSQL keeps names that start with pg_ for itself"));
         }
-        Ok(Schema {
-            name: name.to_owned(),
-            quoted: quote_identifier(name),
-        })
+        Ok(Schema { name: name.to_owned(), quoted: quote_identifier(name) })
     }
 
     /// The name as it was given.
@@ -63,14 +54,8 @@ impl Schema {
     /// The version in the database, none when the schema has not been migrated.
     pub fn version(&self, connection: &mut Connection) -> Result<Option<i32>> {
         let table = self.object("schema_version");
-        let exists = connection.query_one(
-            "select to_regclass($1) is not null",
-            &[(&table, Type::TEXT)],
-        )?;
-        if !exists
-            .try_get::<_, bool>(0)
-            .map_err(|e| connection.refuse_row(e))?
-        {
+        let exists = connection.query_one("select to_regclass($1) is not null", &[(&table, Type::TEXT)])?;
+        if !exists.try_get::<_, bool>(0).map_err(|e| connection.refuse_row(e))? {
             return Ok(None);
         }
         let row = connection.query_one(&format!("select max(version) from {table}"), &[])?;
@@ -131,23 +116,14 @@ mod tests {
 
     #[test]
     fn any_name_is_quoted() {
-        assert_eq!(
-            Schema::new("a\"b").unwrap().object("enqueue"),
-            "\"a\"\"b\".enqueue"
-        );
+        assert_eq!(Schema::new("a\"b").unwrap().object("enqueue"), "\"a\"\"b\".enqueue");
         assert_eq!(Schema::new("user").unwrap().quoted(), "\"user\"");
     }
 
     #[test]
     fn names_postgresql_would_cut_are_refused() {
         assert!(Schema::new(&"x".repeat(63)).is_ok());
-        for name in [
-            String::new(),
-            "x".repeat(64),
-            "ü".repeat(32),
-            "a\0".into(),
-            "pg_x".into(),
-        ] {
+        for name in [String::new(), "x".repeat(64), "ü".repeat(32), "a\0".into(), "pg_x".into()] {
             assert_eq!(Schema::new(&name).unwrap_err().code(), "invalid_argument");
         }
     }

@@ -7,9 +7,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -35,28 +33,12 @@ impl Tls {
             (TlsMode::VerifyFull, file) => Some((roots(file.as_deref())?, true)),
         };
         let verifier = match trust {
-            None => Verifier {
-                provider: provider.clone(),
-                chain: None,
-            },
+            None => Verifier { provider: provider.clone(), chain: None },
             Some(((store, pinned), check_name)) => {
-                let webpki =
-                    WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone())
-                        .build()
-                        .map_err(|e| {
-                            refuse(
-                                "tls.caFile",
-                                &format!("the authorities cannot be used: {e}"),
-                            )
-                        })?;
-                Verifier {
-                    provider: provider.clone(),
-                    chain: Some(Chain {
-                        webpki,
-                        pinned,
-                        check_name,
-                    }),
-                }
+                let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone())
+                    .build()
+                    .map_err(|e| refuse("tls.caFile", &format!("the authorities cannot be used: {e}")))?;
+                Verifier { provider: provider.clone(), chain: Some(Chain { webpki, pinned, check_name }) }
             }
         };
         let builder = ClientConfig::builder_with_provider(provider)
@@ -68,21 +50,14 @@ impl Tls {
             (None, None) => builder.with_no_client_auth(),
             (Some(certificate), Some(key)) => {
                 let chain = certificates(certificate, "sslcert")?;
-                let key = PrivateKeyDer::from_pem_file(key).map_err(|_| {
-                    refuse(
-                        "sslkey",
-                        "the file of sslkey cannot be read as a PEM private key",
-                    )
-                })?;
+                let key = PrivateKeyDer::from_pem_file(key)
+                    .map_err(|_| refuse("sslkey", "the file of sslkey cannot be read as a PEM private key"))?;
                 builder
                     .with_client_auth_cert(chain, key)
                     .map_err(|_| refuse("sslcert", "sslcert and sslkey do not belong together"))?
             }
             _ => {
-                return Err(refuse(
-                    "sslcert",
-                    "sslcert and sslkey must be given together",
-                ));
+                return Err(refuse("sslcert", "sslcert and sslkey must be given together"));
             }
         };
         // Direct negotiation requires it, and it does no harm otherwise.
@@ -96,20 +71,9 @@ fn refuse(field: &str, message: &str) -> Error {
 }
 
 fn certificates(file: &Path, field: &str) -> Result<Vec<CertificateDer<'static>>> {
-    let unreadable = || {
-        refuse(
-            field,
-            &format!("the file of {field} cannot be read as PEM certificates"),
-        )
-    };
-    let list: Vec<_> = CertificateDer::pem_file_iter(file)
-        .and_then(Iterator::collect)
-        .map_err(|_| unreadable())?;
-    if list.is_empty() {
-        Err(unreadable())
-    } else {
-        Ok(list)
-    }
+    let unreadable = || refuse(field, &format!("the file of {field} cannot be read as PEM certificates"));
+    let list: Vec<_> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(|_| unreadable())?;
+    if list.is_empty() { Err(unreadable()) } else { Ok(list) }
 }
 
 /// The trusted authorities, and those of them that were named one by one in a file.
@@ -119,19 +83,13 @@ fn roots(file: Option<&Path>) -> Result<(RootCertStore, Vec<CertificateDer<'stat
         let list = certificates(file, "tls.caFile")?;
         let (added, _) = store.add_parsable_certificates(list.iter().cloned());
         if added == 0 {
-            return Err(refuse(
-                "tls.caFile",
-                "the file of tls.caFile holds no usable certificate",
-            ));
+            return Err(refuse("tls.caFile", "the file of tls.caFile holds no usable certificate"));
         }
         return Ok((store, list));
     }
     store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if store.is_empty() {
-        return Err(refuse(
-            "tls.caFile",
-            "the system has no list of trusted authorities: give tls.caFile",
-        ));
+        return Err(refuse("tls.caFile", "the system has no list of trusted authorities: give tls.caFile"));
     }
     Ok((store, Vec::new()))
 }
@@ -160,24 +118,19 @@ impl Chain {
         ocsp: &[u8],
         now: UnixTime,
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
-        let outcome = self
-            .webpki
-            .verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let outcome = self.webpki.verify_server_cert(certificate, intermediates, name, ocsp, now);
         let Err(rustls::Error::InvalidCertificate(reason)) = &outcome else {
             return outcome;
         };
         match reason {
             // webpki looks at the name last: the chain is good.
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
-                if !self.check_name =>
-            {
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } if !self.check_name => {
                 Ok(ServerCertVerified::assertion())
             }
             // A self-signed certificate that is its own authority, as PostgreSQL's manual makes one. Its times have
             // been checked by now; being in the file is what makes it trusted.
             CertificateError::Other(other)
-                if format!("{other:?}").contains("CaUsedAsEndEntity")
-                    && self.pinned.contains(certificate) =>
+                if format!("{other:?}").contains("CaUsedAsEndEntity") && self.pinned.contains(certificate) =>
             {
                 if self.check_name {
                     let parsed = rustls::server::ParsedCertificate::try_from(certificate)?;
@@ -226,8 +179,6 @@ impl ServerCertVerifier for Verifier {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -15,9 +15,8 @@ pub struct Scratch {
 impl Scratch {
     /// Opens the schema on the server that the variable `server` names and runs `files` in it.
     pub fn open(server: &str, purpose: &str, files: &[&str]) -> Scratch {
-        let url = std::env::var(server).unwrap_or_else(|_| {
-            panic!("{server} is not set: it must be the URL of a test database")
-        });
+        let url = std::env::var(server)
+            .unwrap_or_else(|_| panic!("{server} is not set: it must be the URL of a test database"));
         let mut client = Client::connect(&url, NoTls).expect("the test database answers");
         let schema = format!("scratch_{purpose}_{}", std::process::id());
         client

@@ -30,9 +30,8 @@ pub struct Database {
 
 /// The URL in an environment variable; without it the test fails with this one line.
 pub fn url(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| {
-        panic!("{variable} is not set: this test needs the URL of a PostgreSQL superuser")
-    })
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} is not set: this test needs the URL of a PostgreSQL superuser"))
 }
 
 /// Runs `test` on PostgreSQL 18 and on 15, each in a fresh migrated schema.
@@ -59,38 +58,23 @@ impl Database {
     pub fn empty(variable: &str, name: &str) -> Database {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Database::named(
-            variable,
-            &format!("test_{name}_{}_{number}", std::process::id()),
-        )
+        Database::named(variable, &format!("test_{name}_{}_{number}", std::process::id()))
     }
 
     /// The schema of this very name, removed first if a killed run left it.
     pub fn named(variable: &str, schema: &str) -> Database {
         let url = url(variable);
-        let options = Options {
-            schema: schema.to_owned(),
-            ..Options::default()
-        };
+        let options = Options { schema: schema.to_owned(), ..Options::default() };
         let store = Store::open(&url, options).unwrap_or_else(|e| panic!("{variable}: {e}"));
-        let connection = store
-            .connect()
-            .unwrap_or_else(|e| panic!("{variable}: {e}"));
-        let mut database = Database {
-            url,
-            schema: schema.to_owned(),
-            store,
-            connection: Some(connection),
-        };
+        let connection = store.connect().unwrap_or_else(|e| panic!("{variable}: {e}"));
+        let mut database = Database { url, schema: schema.to_owned(), store, connection: Some(connection) };
         database.drop_schema();
         database
     }
 
     /// Migrates through a client of its own.
     pub fn migrate(&mut self) {
-        self.client()
-            .call("migrate", "{}")
-            .unwrap_or_else(|e| panic!("migrate: {e}"));
+        self.client().call("migrate", "{}").unwrap_or_else(|e| panic!("migrate: {e}"));
         let schema = self.store.schema().quoted().to_owned();
         self.sql(&format!("set search_path = {schema}, public"));
     }
@@ -113,30 +97,21 @@ impl Database {
 
     /// A superuser's session whose search_path is the schema.
     pub fn connection(&mut self) -> &mut Connection {
-        self.connection
-            .as_mut()
-            .expect("open until the end of the test")
+        self.connection.as_mut().expect("open until the end of the test")
     }
 
     /// Another such session.
     pub fn another_connection(&self) -> Connection {
-        let mut connection = self
-            .store
-            .connect()
-            .unwrap_or_else(|e| panic!("connect: {e}"));
+        let mut connection = self.store.connect().unwrap_or_else(|e| panic!("connect: {e}"));
         connection
-            .batch(&format!(
-                "set search_path = {}, public",
-                self.store.schema().quoted()
-            ))
+            .batch(&format!("set search_path = {}, public", self.store.schema().quoted()))
             .unwrap_or_else(|e| panic!("search_path: {e}"));
         connection
     }
 
     /// Runs statements without parameters.
     pub fn sql(&mut self, sql: &str) {
-        self.try_sql(sql)
-            .unwrap_or_else(|e| panic!("{sql}: {}", e.to_json()));
+        self.try_sql(sql).unwrap_or_else(|e| panic!("{sql}: {}", e.to_json()));
     }
 
     /// The same, for statements that must fail.
@@ -146,17 +121,13 @@ impl Database {
 
     /// The rows of one statement.
     pub fn rows(&mut self, sql: &str, params: &[Param<'_>]) -> Vec<Row> {
-        self.connection()
-            .query(sql, params)
-            .unwrap_or_else(|e| panic!("{sql}: {}", e.to_json()))
+        self.connection().query(sql, params).unwrap_or_else(|e| panic!("{sql}: {}", e.to_json()))
     }
 
     /// The one value of a statement as text; casts it there.
     pub fn text(&mut self, sql: &str) -> Option<String> {
         let cast = format!("select (({sql}))::text");
-        self.connection()
-            .query_text(&cast, &[])
-            .unwrap_or_else(|e| panic!("{sql}: {}", e.to_json()))
+        self.connection().query_text(&cast, &[]).unwrap_or_else(|e| panic!("{sql}: {}", e.to_json()))
     }
 
     /// The number of rows in a table, or of a sub-select in parentheses.
@@ -188,15 +159,13 @@ impl Drop for Database {
 
 /// Calls a verb and reads its answer.
 pub fn call(client: &Client, verb: &str, args: Value) -> Value {
-    try_call(client, verb, args.clone())
-        .unwrap_or_else(|e| panic!("{verb} {args}: {}", e.to_json()))
+    try_call(client, verb, args.clone()).unwrap_or_else(|e| panic!("{verb} {args}: {}", e.to_json()))
 }
 
 /// The same for calls that must fail.
 pub fn try_call(client: &Client, verb: &str, args: Value) -> std::result::Result<Value, Error> {
     let answer = client.call(verb, &args.to_string())?;
-    Ok(serde_json::from_str(&answer)
-        .unwrap_or_else(|e| panic!("{verb} answered no JSON: {e}: {answer}")))
+    Ok(serde_json::from_str(&answer).unwrap_or_else(|e| panic!("{verb} answered no JSON: {e}: {answer}")))
 }
 
 /// Waits until `condition` holds; panics with `what` after `patience`.

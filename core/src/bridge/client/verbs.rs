@@ -289,7 +289,8 @@ mod tests {
 
     #[test]
     fn a_claim_keeps_the_id_it_was_given() {
-        let given: Value = serde_json::from_str(&with_id(r#"{"claimId":"x"}"#, "claimId", Uuid::new_v4).unwrap()).unwrap();
+        let given: Value =
+            serde_json::from_str(&with_id(r#"{"claimId":"x"}"#, "claimId", Uuid::new_v4).unwrap()).unwrap();
         assert_eq!(given["claimId"], "x");
         let made: Value = serde_json::from_str(&with_id("{}", "claimId", Uuid::new_v4).unwrap()).unwrap();
         assert_eq!(made["claimId"].as_str().unwrap().len(), 36);

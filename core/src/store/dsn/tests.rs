@@ -32,23 +32,13 @@ fn hosts_in_every_spelling() {
     let dsn = parse("postgresql://a,b:6000,[::1]:7000/db?sslmode=disable");
     assert_eq!(dsn.config.get_hosts().len(), 3);
     assert_eq!(dsn.config.get_ports(), [5432, 6000, 7000]);
-    assert_eq!(
-        dsn.config.get_target_session_attrs(),
-        TargetSessionAttrs::ReadWrite
-    );
-    for text in [
-        "postgresql://u@%2Frun%2Fpg/db",
-        "postgresql:///db?host=/run/pg",
-        "host=/run/pg sslmode=require",
-    ] {
+    assert_eq!(dsn.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    for text in ["postgresql://u@%2Frun%2Fpg/db", "postgresql:///db?host=/run/pg", "host=/run/pg sslmode=require"] {
         let dsn = parse(text);
         assert_eq!(dsn.config.get_hosts(), [Host::Unix("/run/pg".into())]);
         assert_eq!(dsn.config.get_ssl_mode(), SslMode::Disable);
     }
-    assert_eq!(
-        parse("postgresql://").config.get_hosts(),
-        [Host::Tcp("localhost".into())]
-    );
+    assert_eq!(parse("postgresql://").config.get_hosts(), [Host::Tcp("localhost".into())]);
 }
 
 #[test]
@@ -57,10 +47,7 @@ fn a_statement_timeout_never_reaches_the_startup_packet() {
     assert_eq!(dsn.statement_timeout_ms, Some(2000));
     assert_eq!(dsn.config.get_options(), Some("-c work_mem=8MB"));
     let dsn = parse("host=h options='-cstatement_timeout=1500'");
-    assert_eq!(
-        (dsn.statement_timeout_ms, dsn.config.get_options()),
-        (Some(1500), None)
-    );
+    assert_eq!((dsn.statement_timeout_ms, dsn.config.get_options()), (Some(1500), None));
     assert!(Dsn::parse("host=h options='--statement_timeout=soon'").is_err());
 }
 
@@ -104,18 +91,9 @@ fn a_password_is_taken_out_of_a_message() {
 #[test]
 fn options_go_before_the_url() {
     let mut dsn = Dsn::parse("postgresql://h/db?sslmode=disable").unwrap();
-    let options = Options {
-        tls_mode: Some("require".into()),
-        ..Options::default()
-    };
+    let options = Options { tls_mode: Some("require".into()), ..Options::default() };
     dsn.apply(&options).unwrap();
     assert_eq!(dsn.tls.mode, TlsMode::Require);
-    let options = Options {
-        tls_mode: Some("no-idea".into()),
-        ..Options::default()
-    };
-    assert_eq!(
-        dsn.apply(&options).unwrap_err().details()["field"],
-        "tls.mode"
-    );
+    let options = Options { tls_mode: Some("no-idea".into()), ..Options::default() };
+    assert_eq!(dsn.apply(&options).unwrap_err().details()["field"], "tls.mode");
 }

@@ -58,9 +58,7 @@ pub(super) fn url_pairs(rest: &str) -> Result<Vec<(String, String)>> {
     let (authority, database) = before.split_once('/').unwrap_or((before, ""));
     let hosts = match authority.rsplit_once('@') {
         Some((user, hosts)) => {
-            let (user, password) = user
-                .split_once(':')
-                .map_or((user, None), |(u, p)| (u, Some(p)));
+            let (user, password) = user.split_once(':').map_or((user, None), |(u, p)| (u, Some(p)));
             if !user.is_empty() {
                 pairs.push(("user".to_owned(), decode(user)?));
             }
@@ -75,9 +73,8 @@ pub(super) fn url_pairs(rest: &str) -> Result<Vec<(String, String)>> {
     for host in hosts.split(',').filter(|host| !host.is_empty()) {
         let (name, port) = match host.strip_prefix('[') {
             Some(bracket) => {
-                let (name, after) = bracket
-                    .split_once(']')
-                    .ok_or_else(|| refuse("host", "an IPv6 address lacks its ]"))?;
+                let (name, after) =
+                    bracket.split_once(']').ok_or_else(|| refuse("host", "an IPv6 address lacks its ]"))?;
                 (name, after.strip_prefix(':').unwrap_or(after))
             }
             None => host.split_once(':').unwrap_or((host, "")),
@@ -105,24 +102,16 @@ pub(super) fn url_pairs(rest: &str) -> Result<Vec<(String, String)>> {
 
 fn decode(text: &str) -> Result<String> {
     let bytes = text.as_bytes();
-    let broken = bytes.iter().enumerate().any(|(i, b)| {
-        *b == b'%'
-            && !bytes
-                .get(i + 1..i + 3)
-                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
-    });
+    let broken = bytes
+        .iter()
+        .enumerate()
+        .any(|(i, b)| *b == b'%' && !bytes.get(i + 1..i + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)));
     if broken {
-        return Err(refuse(
-            "url",
-            "the URL holds a % that is not followed by two hexadecimal digits; write it as %25",
-        ));
+        return Err(refuse("url", "the URL holds a % that is not followed by two hexadecimal digits; write it as %25"));
     }
     match percent_decode_str(text).decode_utf8() {
         Ok(text) => Ok(text.into_owned()),
-        Err(_) => Err(refuse(
-            "url",
-            "a part of the URL is not UTF-8 after decoding",
-        )),
+        Err(_) => Err(refuse("url", "a part of the URL is not UTF-8 after decoding")),
     }
 }
 
@@ -141,13 +130,7 @@ pub(super) fn keyword_pairs(text: &str) -> Result<Vec<(String, String)>> {
         }
         while chars.next_if(|c| c.is_whitespace()).is_some() {}
         if chars.next_if_eq(&'=').is_none() {
-            return Err(refuse(
-                "url",
-                format!(
-                    "parameter {} of the connection text lacks its =",
-                    pairs.len() + 1
-                ),
-            ));
+            return Err(refuse("url", format!("parameter {} of the connection text lacks its =", pairs.len() + 1)));
         }
         known(&key, pairs.len() + 1)?;
         while chars.next_if(|c| c.is_whitespace()).is_some() {}
@@ -156,10 +139,7 @@ pub(super) fn keyword_pairs(text: &str) -> Result<Vec<(String, String)>> {
         loop {
             match chars.next() {
                 None if quoted => {
-                    return Err(refuse(
-                        &key,
-                        format!("the value of {key} lacks its closing quote"),
-                    ));
+                    return Err(refuse(&key, format!("the value of {key} lacks its closing quote")));
                 }
                 None => break,
                 Some('\'') if quoted => break,
