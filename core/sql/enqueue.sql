@@ -194,6 +194,9 @@ declare
   known boolean;
 begin
   loop
+    -- A plain look first: the insert below would lock the holder's row for the rest of this transaction.
+    select * into theirs from idempotency k where k.key = wanted;
+    exit when found and theirs.expires_at > at;
     insert into idempotency as k (key, job_id, expires_at, definition)
     values (wanted, (e->>'id')::uuid, at + ms(ttl), mine)
     on conflict (key) do update set job_id = excluded.job_id, expires_at = excluded.expires_at, definition = excluded.definition
@@ -201,8 +204,6 @@ begin
     if found then
       return null;
     end if;
-    select * into theirs from idempotency k where k.key = wanted;
-    exit when found;
   end loop;
   if theirs.job_id = (e->>'id')::uuid then
     return theirs.job_id;

@@ -22,6 +22,8 @@ begin
   delete from idempotency k where k.key in (
     select i.key from idempotency i where i.expires_at < at order by i.expires_at limit max_rows);
   delete from worker w where w.seen_at < at - interval '7 days';
+  delete from gate_event e where e.id in (
+    select g.id from gate_event g where g.at < other_before order by g.id limit max_rows);
   delete from sleeper s where s.until < at - interval '1 minute';
   if ids is null then
     return 0;
