@@ -45,6 +45,11 @@ func fill(value any, kept map[string]any) (any, error) {
 		}
 		filled := make(map[string]any, len(v))
 		for key, element := range v {
+			if key == "$match" {
+				// The text of an expression may begin with a dollar sign.
+				filled[key] = element
+				continue
+			}
 			var err error
 			if filled[key], err = fill(element, kept); err != nil {
 				return nil, err

@@ -65,7 +65,18 @@ type workLog struct {
 }
 
 // work runs a worker until every named job has its state.
-func (p *scenarioPlay) work(t *testing.T, s workStep) (any, error) {
+func (p *scenarioPlay) work(t *testing.T, text json.RawMessage) (any, error) {
+	var s workStep
+	filled, err := p.filled(text)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = json.Marshal(filled); err != nil {
+		return nil, err
+	}
+	if err := decodeStrictly(text, &s); err != nil {
+		return nil, err
+	}
 	options, err := s.Options.worker(t)
 	if err != nil {
 		return nil, err
@@ -73,6 +84,7 @@ func (p *scenarioPlay) work(t *testing.T, s workStep) (any, error) {
 	log := &workLog{starts: map[string]any{}}
 	worker := drayhorse.NewWorker(p.queue, options)
 	for key, behaviours := range s.Handlers {
+		log.starts[key] = 0
 		jobType, version, _ := strings.Cut(key, "@")
 		handler := log.handler(key, behaviours)
 		if err := worker.Handle(jobType, handler, drayhorse.HandleOptions{Version: version}); err != nil {
@@ -127,13 +139,12 @@ func (o workOptions) worker(t *testing.T) (drayhorse.WorkerOptions, error) {
 func (p *scenarioPlay) until(t *testing.T, states map[string]string) error {
 	ctx := testContext(t)
 	for name, wanted := range states {
-		path := name + ".id"
-		if strings.HasPrefix(name, "$") {
-			path = name[1:]
-		}
-		id, err := at(path, p.kept)
+		id, err := at(strings.TrimPrefix(name, "$"), p.kept)
 		if err != nil {
 			return err
+		}
+		if answer, ok := id.(map[string]any); ok {
+			id = answer["id"]
 		}
 		for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 			job, err := p.queue.Get(ctx, fmt.Sprint(id))
