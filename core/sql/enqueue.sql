@@ -324,7 +324,7 @@ begin
     where (case when jsonb_typeof(x.e) <> 'object' then false
       else x.e - array['id', 'type', 'payload', 'queue', 'version', 'maxAttempts', 'priority', 'delayMs'] = '{}'
         and is_name(x.e->'type', 200)
-        and (not x.e ? 'id' or x.e->>'id' ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$')
+        and (not x.e ? 'id' or (jsonb_typeof(x.e->'id') = 'string' and octet_length(x.e->>'id') = 36))
         and (not x.e ? 'queue' or is_name(x.e->'queue', 200))
         and (not x.e ? 'version' or is_name(x.e->'version', 200))
         and (not x.e ? 'maxAttempts' or is_integer(x.e->'maxAttempts', 1, 100))
@@ -343,8 +343,15 @@ begin
     select jsonb_agg(case when x.e ? 'id' then x.e else x.e || jsonb_build_object('id', uuid7()) end order by x.n)
     into jobs from jsonb_array_elements(jobs) with ordinality x (e, n);
   end if;
-  select array_agg((x.e->>'id')::uuid order by x.n) into ids from jsonb_array_elements(jobs) with ordinality x (e, n);
-  if total > 1 and (select count(distinct u) from unnest(ids) u) < total then
+  begin
+    select array_agg((x.e->>'id')::uuid order by x.n) into ids from jsonb_array_elements(jobs) with ordinality x (e, n);
+  exception when invalid_text_representation then
+    perform check_job(x.e, case when single then '' else format('jobs[%s].', x.n - 1) end, max_bytes)
+    from jsonb_array_elements(jobs) with ordinality x (e, n) order by x.n;
+  end;
+  -- Ids made one after the other rise, and need no sorting to be told apart.
+  if exists (select from generate_series(2, total) i where ids[i] <= ids[i - 1])
+     and (select count(distinct u) from unnest(ids) u) < total then
     perform refuse('invalid_argument', 'two jobs have the same id', '{"field":"id"}');
   end if;
 
