@@ -22,9 +22,6 @@ const TIMES = new Set([
 
 const VALUES = new Set(["payload", "result", "retryPolicy", "policy", "inputSchema", "outputSchema"]);
 
-/** What a setting is removed from: in the event of it null says just that. */
-const SETTINGS = new Set(["rateLimit", "maxConcurrency", "retryPolicy"]);
-
 /** Sends a verb with its arguments; the answer as users get it. */
 export type Ask = <T>(verb: string, args: object) => Promise<T>;
 
@@ -51,5 +48,5 @@ function isMeant(row: Record<string, unknown>, key: string): boolean {
     const described = (row.wouldRun ?? row) as { hasPayload?: boolean };
     return described.hasPayload === true;
   }
-  return key === "result" || (row.event === "configured" && SETTINGS.has(key));
+  return key === "result";
 }
