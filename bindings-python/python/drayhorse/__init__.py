@@ -11,6 +11,8 @@ from ._http import HttpDecision, decision_from_response, http_decision
 from ._job import AsyncJob, Job
 from ._queue import Queue
 from ._worker import Worker
+from .contracts import *  # noqa: F403
+from .contracts import __all__ as _contracts
 from .errors import *  # noqa: F403
 from .errors import __all__ as _errors
 from .gates import *  # noqa: F403
@@ -37,6 +39,7 @@ __all__ = [
     "Worker",
     "decision_from_response",
     "http_decision",
+    *_contracts,
     *_errors,
     *_gates,
     *_options,

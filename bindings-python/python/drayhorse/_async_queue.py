@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TypeVar, overload
 
 from . import _verbs
-from ._async_groups import AsyncEndpoints, AsyncQueues, AsyncRun, AsyncWorkers
+from ._async_groups import AsyncContracts, AsyncEndpoints, AsyncQueues, AsyncRun, AsyncWorkers
 from ._connection import Call, Connection, connect_options
 from ._json import decode
 from ._port import LoopPort
@@ -47,6 +47,7 @@ class AsyncQueue:
         self._port = LoopPort()
         self.endpoints = AsyncEndpoints(self._run)
         self.queues = AsyncQueues(self._run)
+        self.contracts = AsyncContracts(self._run)
         self.workers = AsyncWorkers(self._run)
 
     @classmethod

@@ -1,14 +1,15 @@
-"""What hangs on a `Queue`: `endpoints`, `queues`, `workers`, and the runs it starts."""
+"""What hangs on a `Queue`: `endpoints`, `queues`, `contracts`, `workers`, and the runs it starts."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from . import _gate_verbs, _verbs
-from ._verbs import Request
+from . import _contract_verbs, _gate_verbs, _verbs
+from ._verbs import HandlerSpec, Request
+from .contracts import Contract, JsonSchema, PublishedContract
 from .gates import CircuitSettings, EndpointSnapshot, QueueSnapshot, RateLimit, Remove
 from .options import MISSING, After, EnqueueOptions
 from .results import Enqueued, RunSnapshot, WorkerInfo
@@ -121,6 +122,53 @@ class Queues:
     def resume(self, name: str, *, actor: str, reason: str | None = None) -> QueueSnapshot:
         """Ends a pause."""
         return self._ask(_gate_verbs.act("queues", QueueSnapshot, "resume", name, actor, reason))
+
+
+class Contracts:
+    """`queue.contracts`: what jobs of a type and version promise; published once, then unchangeable."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def publish(
+        self,
+        type: str,
+        *,
+        version: str | None = None,
+        endpoint: str | None = None,
+        input_schema: JsonSchema | None = None,
+        output_schema: JsonSchema | None = None,
+        retry_policy: Mapping[str, object] | None = None,
+        max_attempts: int | None = None,
+        timeout_ms: int | None = None,
+        actor: str | None = None,
+    ) -> PublishedContract:
+        """Publishes for good; `ContractConflictError` when this version has another content.
+
+        `version` is `"1"` by default. `input_schema` and `output_schema`: JSON Schema 2020-12, of payloads and results.
+        The rest are defaults of jobs that bring none; `retry_policy` may be a preset, `{"type": "standard"}`.
+        """
+        return self._ask(
+            _contract_verbs.publish(
+                type,
+                version,
+                endpoint,
+                input_schema,
+                output_schema,
+                retry_policy,
+                max_attempts,
+                timeout_ms,
+                actor,
+            )
+        )
+
+    def get(self, type: str, version: str | None = None) -> Contract | None:
+        """The contract of a type and version (`"1"` by default), or nothing."""
+        return self._ask(_contract_verbs.get(type, version))
+
+    def list(self, handlers: Sequence[HandlerSpec] | None = None) -> builtins.list[Contract]:
+        """All contracts, or those of `handlers` (a type, or a pair of type and version)."""
+        return self._ask(_contract_verbs.list_contracts(handlers))
 
 
 class Workers:

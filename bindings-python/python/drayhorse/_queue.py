@@ -10,7 +10,7 @@ from typing import TypeVar, overload
 
 from . import _verbs
 from ._connection import Call, Connection, connect_options
-from ._groups import Endpoints, Queues, Run, Workers
+from ._groups import Contracts, Endpoints, Queues, Run, Workers
 from ._json import decode
 from ._port import ThreadPort
 from ._verbs import Access, CancelResult, HandlerSpec, HeartbeatResult, Request
@@ -45,6 +45,7 @@ class Queue:
         self._port = ThreadPort()
         self.endpoints = Endpoints(self._run)
         self.queues = Queues(self._run)
+        self.contracts = Contracts(self._run)
         self.workers = Workers(self._run)
 
     @classmethod

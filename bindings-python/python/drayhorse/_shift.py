@@ -183,7 +183,7 @@ class Shift:
         try:
             text = encode(result, "result")
         except DrayhorseError as fault:
-            log.warning("%s: the result is no JSON value: %s", job, fault.message)
+            log.debug("%s: the result is no JSON value: %s", job, fault.message)
             self._report({"handle": handle, "verb": "fail", "error": error_report(fault), "outputFailure": True})
             return
         self._send(handle, f'[{{"handle":{handle},"verb":"complete","result":{text}}}]')
@@ -192,7 +192,8 @@ class Shift:
         handle = job._line.handle
         report: dict[str, object] = {"handle": handle, "verb": "fail", "error": error_report(error)}
         said = cast("dict[str, str]", report["error"])
-        log.warning("%s failed: %s: %s", job, said["name"], said["message"][:_SHOWN_MESSAGE_CHARS])
+        # Not a fault of the worker: the failure is recorded, with all of its evidence.
+        log.debug("%s failed: %s: %s", job, said["name"], said["message"][:_SHOWN_MESSAGE_CHARS])
         classifiers = (handler.classify_error, self._options.classify_error)
         report.update(decide(error, job, classifiers, lambda fault: self.complain(fault, job)))
         if is_cancellation(error):

@@ -142,7 +142,8 @@ class WorkerOptions:
     `retry_delay_ms`: the delay before the next attempt, a number or a function of (attempt that failed, job); no value
     defers to the job's policy.
     `classify_error`: for errors that no handler's own classifier decided.
-    `on_error`: told what no handler can be told; logs to the logger `drayhorse` by default.
+    `on_error`: told what no handler can be told; logs to the logger `drayhorse` by default. A handler's own failure is
+    none of that: it is recorded with the job, and logged at the level DEBUG.
     `handle_signals`: drain at SIGTERM and SIGINT while `run` is called on the main thread; true by default.
     """
 
