@@ -39,8 +39,15 @@ def fill(value: Any, kept: Mapping[str, Any]) -> Any:
             for _ in range(value["$nest"] - 1):
                 nested = [nested]
             return nested
-        return {key: fill(item, kept) for key, item in value.items()}
+        # The text of an expression may begin with a dollar sign.
+        return {key: item if key == "$match" else fill(item, kept) for key, item in value.items()}
     return value
+
+
+def id_of(name: str, kept: Mapping[str, Any]) -> str:
+    """The job that `until` names: an answer with an id, or the id itself."""
+    found = _at(name if name.startswith("$") else f"${name}", kept)
+    return str(found["id"] if isinstance(found, dict) else found)
 
 
 def _at(reference: str, kept: Mapping[str, Any]) -> Any:

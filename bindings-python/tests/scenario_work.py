@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
@@ -74,7 +73,7 @@ class Work:
         unknown = step.keys() - {"handlers", "options", "until"}
         assert not unknown, f"work has no {', '.join(sorted(unknown))}"
         self._queue = queue
-        self._starts: Counter[str] = Counter()
+        self._starts = dict.fromkeys(step["handlers"], 0)
         self._runs: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         given = dict(step.get("options", {}))
@@ -94,7 +93,7 @@ class Work:
                 while (now := await self._state(id)) != state:
                     assert time.monotonic() < end, f"job {id} is {now}, not {state}, after {_PATIENCE_S:.0f} s"
                     await asyncio.sleep(0.02)
-        return {"starts": dict(self._starts), "runs": self._runs}
+        return {"starts": self._starts, "runs": self._runs}
 
     async def _state(self, id: str) -> str | None:
         answer: Any = self._queue.get(id)

@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 import pytest
 from scenario_calls import AnyQueue, bare, call, result_of
-from scenario_values import fill, mismatch, plain, shown
+from scenario_values import fill, id_of, mismatch, plain, shown
 from scenario_work import Work
 
 from drayhorse import AsyncQueue, DrayhorseError, Queue
@@ -93,8 +93,8 @@ class Play:
 
     async def _answer(self, step: dict[str, Any]) -> Any:
         if "work" in step:
-            work = step["work"]
-            until = {self.kept[name]["id"]: state for name, state in work["until"].items()}
+            work = fill(step["work"], self.kept)
+            until = {id_of(name, self.kept): state for name, state in work["until"].items()}
             return await Work(self.queue, work, self.case.in_loop).run(until)
         if "advanceClock" in step:
             return await settled(bare(self.queue, "advanceClock", {"ms": step["advanceClock"]}))
