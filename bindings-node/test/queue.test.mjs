@@ -132,6 +132,7 @@ test("bad input is refused by name before anything is written", async (t) => {
     assert.ok(error instanceof InvalidArgumentError, inspect(error));
     assert.equal(error.details.field, "maxAttempts");
   }
+  await refused(queue.enqueue("job", 1, null), InvalidArgumentError, { field: "options" });
   await refused(queue.enqueue("job", 1, { queue: null }), InvalidArgumentError, { field: "queue" });
   await refused(queue.enqueue("job", 1, { maxAttempt: 3 }), InvalidArgumentError, { field: "maxAttempt" });
   await refused(queue.enqueue("job", 1, { retryPolicy: { type: "fixed" } }), PolicyInvalidError, {});

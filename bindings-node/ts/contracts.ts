@@ -27,9 +27,7 @@ export class Contracts {
   }
 
   /** All contracts, or those of `handlers`. */
-  async list(
-    options: { handlers?: readonly { type: string; version?: string | undefined }[] | undefined } = {},
-  ): Promise<Contract[]> {
-    return (await this.#ask<{ contracts: Contract[] }>("contracts.list", options)).contracts;
+  async list(handlers?: readonly { type: string; version?: string | undefined }[]): Promise<Contract[]> {
+    return (await this.#ask<{ contracts: Contract[] }>("contracts.list", { handlers })).contracts;
   }
 }

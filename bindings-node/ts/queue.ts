@@ -137,7 +137,7 @@ export class Queue {
     options?: EnqueueOptions & InTransaction,
   ): Promise<Enqueued> {
     const { tx, ...rest } = options ?? {};
-    const job: NewJob = options ? { type, payload, options: rest } : { type, payload };
+    const job: NewJob = { type, payload, options: options && rest };
     if (tx === undefined) return enqueuedFrom(await this.#call("enqueue", oneJob(job)));
     return (await this.#enqueueIn(tx, [job]))[0] as Enqueued;
   }

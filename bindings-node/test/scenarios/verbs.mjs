@@ -36,7 +36,7 @@ const VERBS = {
   "workers.list": (queue) => queue.workers.list(),
   "contracts.publish": (queue, contract) => queue.contracts.publish(contract),
   "contracts.get": (queue, { type, version }) => queue.contracts.get(type, version),
-  "contracts.list": async (queue, options) => ({ contracts: await queue.contracts.list(options) }),
+  "contracts.list": async (queue, { handlers }) => ({ contracts: await queue.contracts.list(handlers) }),
 };
 
 for (const group of ["endpoints", "queues"]) {

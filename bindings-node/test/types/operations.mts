@@ -86,9 +86,7 @@ export async function publish(queue: Queue, inputSchema: Schema) {
     maxAttempts: 5,
   });
   const contract: Contract | undefined = await queue.contracts.get("charge", "3");
-  const all: Contract[] = await queue.contracts.list({
-    handlers: [{ type: "charge" }, { type: "x", version: "3" }],
-  });
+  const all: Contract[] = await queue.contracts.list([{ type: "charge" }, { type: "x", version: "3" }]);
   return [replayed, digest, contract, all];
 }
 
