@@ -1,6 +1,7 @@
 // The public surface against the copy that every language is compared with, tests/surface.json.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
