@@ -1,74 +1,13 @@
 //! C and C++ programs against the header and the archives: compiled with every warning an error, linked with what
 //! cargo built and with what `package.sh` makes of it, and run against `DRAYHORSE_TEST_URL`.
 
+mod support;
+
 use std::env;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Command;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// `target/debug` or `target/release`: the test's own program lies in its `deps`.
-fn built() -> PathBuf {
-    let program = env::current_exe().expect("a test has a path");
-    program.ancestors().nth(2).expect("target/PROFILE/deps").to_owned()
-}
-
-fn url() -> String {
-    env::var("DRAYHORSE_TEST_URL").expect("set DRAYHORSE_TEST_URL to a PostgreSQL whose schemas a test may create")
-}
-
-fn run(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}\n{}{}",
-        output.status,
-        text(&output.stdout),
-        text(&output.stderr)
-    );
-    output
-}
-
-/// A schema of the test's own, dropped at its end.
-struct Schema {
-    name: String,
-    url: String,
-}
-
-impl Schema {
-    fn new(name: &str) -> Schema {
-        Schema { name: format!("c_{name}_{}", std::process::id()), url: url() }
-    }
-
-    fn options(&self) -> String {
-        format!(r#"{{"schema":"{}","language":"c","poolSize":2}}"#, self.name)
-    }
-}
-
-impl Drop for Schema {
-    fn drop(&mut self) {
-        let drop = format!("set client_min_messages = error; drop schema if exists {} cascade", self.name);
-        run(Command::new("psql").args([&self.url, "-qc", &drop]));
-    }
-}
-
-/// Compiles `source` as C or C++ and links it with `archive`.
-fn compile(compiler: &[&str], source: &str, archive: &Path, name: &str) -> PathBuf {
-    let program = built().join(format!("c-test-{name}"));
-    run(Command::new(compiler[0])
-        .args(&compiler[1..])
-        .args(["-Wall", "-Wextra", "-Werror", "-g", "-I"])
-        .arg(root().join("include"))
-        .arg(root().join(source))
-        .args(["-x", "none"])
-        .arg(archive)
-        .args(["-lpthread", "-lm", "-ldl", "-o"])
-        .arg(&program));
-    program
-}
+use support::{C99, Schema, built, compile, root, run, url};
 
 /// What `package.sh` makes of the archive that cargo built.
 fn packaged(name: &str) -> PathBuf {
@@ -77,7 +16,6 @@ fn packaged(name: &str) -> PathBuf {
     prefix
 }
 
-const C99: &[&str] = &["gcc", "-x", "c", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-pedantic"];
 const CPP: &[&str] = &["g++", "-x", "c++", "-std=c++11"];
 
 #[test]
