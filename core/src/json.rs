@@ -17,6 +17,9 @@ use crate::error::{Error, Kind, Result};
 /// How deep arrays and objects may be nested.
 pub const MAX_NESTING: usize = 100;
 
+/// The levels that a verb's arguments put around a value: `claims[0].payload` has three.
+const ARGUMENT_LEVELS: usize = 3;
+
 /// What no setting of a database can raise: 16 MiB of JSON text in one value.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
 
@@ -47,11 +50,21 @@ enum What {
 /// Checks that `json` is one JSON value of at most `limit` bytes that PostgreSQL can keep. `root` is what the caller
 /// calls the value, `payload` for example; errors name the path from there.
 pub fn scan(json: &str, root: &str, limit: usize) -> Result<Scan> {
+    scan_within(json, root, limit, MAX_NESTING)
+}
+
+/// The same for the arguments of a verb, in which a value that may be nested as deep as any other stands. SQL checks
+/// the values that it keeps by themselves.
+pub fn scan_arguments(json: &str, limit: usize) -> Result<Scan> {
+    scan_within(json, "", limit, MAX_NESTING + ARGUMENT_LEVELS)
+}
+
+fn scan_within(json: &str, root: &str, limit: usize, nesting: usize) -> Result<Scan> {
     if json.len() > limit {
         let message = format!("{root} is {} bytes of JSON; the limit is {limit}", json.len());
         return Err(Error::new(Kind::PayloadTooLarge, message).with("path", root).with("limit", limit));
     }
-    walk(json.as_bytes()).map_err(|fault| explain(json, root, fault))
+    walk(json.as_bytes(), nesting).map_err(|fault| explain(json, root, fault))
 }
 
 /// Builds the sentence for a fault; only now is the path worked out.
@@ -99,11 +112,12 @@ pub fn integer_within(raw: &str, field: &str, low: i64, high: i64) -> Result<i64
 struct Levels {
     objects: u128,
     depth: usize,
+    limit: usize,
 }
 
 impl Levels {
     fn open(&mut self, object: bool, at: usize) -> std::result::Result<(), Fault> {
-        if self.depth == MAX_NESTING {
+        if self.depth == self.limit {
             return Err(Fault { at, what: What::Nesting });
         }
         self.objects = self.objects << 1 | u128::from(object);
@@ -121,8 +135,8 @@ impl Levels {
     }
 }
 
-fn walk(bytes: &[u8]) -> std::result::Result<Scan, Fault> {
-    let mut levels = Levels { objects: 0, depth: 0 };
+fn walk(bytes: &[u8], nesting: usize) -> std::result::Result<Scan, Fault> {
+    let mut levels = Levels { objects: 0, depth: 0, limit: nesting };
     let mut found = Scan { big_numbers: false };
     let mut at = 0;
     'value: loop {

@@ -73,6 +73,17 @@ fn nesting_ends_at_100() {
 }
 
 #[test]
+fn arguments_hold_values_of_every_depth() {
+    let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    for around in [("{\"result\":", "}"), ("{\"claim\":{\"payload\":", "}}"), ("{\"claims\":[{\"payload\":", "}]}")] {
+        let args = format!("{}{}{}", around.0, nested(MAX_NESTING), around.1);
+        assert!(scan_arguments(&args, MAX_VALUE_BYTES).is_ok(), "{}", around.0);
+    }
+    let args = format!("{{\"result\":{}}}", nested(MAX_NESTING + 3));
+    assert_eq!(scan_arguments(&args, MAX_VALUE_BYTES).unwrap_err().code(), "payload_invalid");
+}
+
+#[test]
 fn size_is_told_before_anything_else() {
     let error = scan("\"\\u0000 and more\"", "result", 5).unwrap_err();
     assert_eq!(error.kind(), Kind::PayloadTooLarge);
@@ -179,7 +190,7 @@ fn json_value() -> impl Strategy<Value = serde_json::Value> {
 /// What serde_json says agrees with what the scan says, as far as the two look for the same.
 fn agrees(json: &str) {
     let valid = serde_json::from_str::<&RawValue>(json).is_ok();
-    match walk(json.as_bytes()) {
+    match walk(json.as_bytes(), MAX_NESTING) {
         Ok(_) => {
             assert!(valid && serde_json::from_str::<serde_json::Value>(json).is_ok(), "only serde_json refuses {json}")
         }
@@ -188,7 +199,10 @@ fn agrees(json: &str) {
     }
     let repaired = repair(json);
     assert_eq!(serde_json::from_str::<&RawValue>(&repaired).is_ok(), valid, "repair keeps validity: {json}");
-    assert!(!matches!(walk(repaired.as_bytes()), Err(Fault { what: What::Nul | What::LoneSurrogate, .. })));
+    assert!(!matches!(
+        walk(repaired.as_bytes(), MAX_NESTING),
+        Err(Fault { what: What::Nul | What::LoneSurrogate, .. })
+    ));
     if let Err(error) = scan(json, "payload", usize::MAX) {
         assert!(error.message().starts_with("payload"), "{error}");
     }

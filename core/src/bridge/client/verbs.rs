@@ -192,7 +192,7 @@ pub fn checked(args: &str) -> Result<&str> {
         return Ok("{}");
     }
     // The largest value of any verb, and room for the names around it.
-    json::scan(args, "", MAX_VALUE_BYTES + 65_536)?;
+    json::scan_arguments(args, MAX_VALUE_BYTES + 65_536)?;
     match args.trim_start().starts_with('{') {
         true => Ok(args),
         false => Err(Error::argument("args", "the arguments must be one JSON object")),
