@@ -26,7 +26,7 @@ from drayhorse import (
     Queue,
     RetryableError,
     SchemaMissingError,
-    TimelineEntry,
+    TimelineEvent,
     Worker,
     WorkerOptions,
     WrongStateError,
@@ -44,7 +44,7 @@ def ended(queue: Queue, id: str) -> JobSnapshot:
     return job
 
 
-def retry(queue: Queue, id: str) -> TimelineEntry:
+def retry(queue: Queue, id: str) -> TimelineEvent:
     """The first entry of the timeline that selected a delay."""
     kinds = ("retry_scheduled", "timed_out", "lease_expired")
     return eventually(lambda: next((e for e in queue.timeline(id) if e.kind in kinds and e.delay_ms is not None), None))  # type: ignore[no-any-return]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from provider import Provider
 
-from drayhorse import JobFilter, JobSnapshot, Queue, TimelineEntry
+from drayhorse import JobFilter, JobSnapshot, Queue, TimelineEvent
 
 HERE = Path(__file__).resolve().parent
 JOBS = 600
@@ -87,7 +87,7 @@ def table(jobs: list[JobSnapshot], killed: str) -> None:
     print(f"(the {killed} worker was killed in the middle)")
 
 
-def tell(entry: TimelineEntry, start: float) -> str:
+def tell(entry: TimelineEvent, start: float) -> str:
     """One line of a timeline, in seconds since the job was enqueued."""
     about = " ".join(
         f"{key}={value}"

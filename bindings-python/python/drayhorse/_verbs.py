@@ -41,7 +41,7 @@ from .results import (
     Statement,
     WorkerInfo,
 )
-from .snapshots import Counts, JobPage, JobSnapshot, Outcome, TimelineEntry, timeline
+from .snapshots import Counts, JobPage, JobSnapshot, Outcome, TimelineEvent, timeline
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ def get(id: str) -> Request[JobSnapshot | None]:
     return Request("get", encode_object({"id": id}), optional(JobSnapshot))
 
 
-def timeline_of(id: str) -> Request[list[TimelineEntry]]:
+def timeline_of(id: str) -> Request[list[TimelineEvent]]:
     return Request("timeline", encode_object({"id": id}), timeline)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from ._record import TIME, TUPLE, record, records, time
 
-__all__ = ["Counts", "ErrorInfo", "JobPage", "JobSnapshot", "Outcome", "TimelineEntry", "Waiting"]
+__all__ = ["Counts", "JobError", "JobPage", "JobSnapshot", "Outcome", "TimelineEvent", "Waiting"]
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorInfo:
+class JobError:
     """A stored error. `attempt`, `cause` (`error`, `timeout`, `lease`, ...) and `at`: where it belongs, if known."""
 
     name: str
@@ -25,8 +25,8 @@ class ErrorInfo:
     at: datetime | None = field(default=None, metadata=TIME)
 
 
-def _error(sent: Any) -> ErrorInfo:
-    return record(ErrorInfo, sent)
+def _error(sent: Any) -> JobError:
+    return record(JobError, sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class JobSnapshot:
     redriven_to: tuple[str, ...] = field(default=(), metadata=TUPLE)
     run_id: str | None = None
     after_id: str | None = None
-    last_error: ErrorInfo | None = field(default=None, metadata={"convert": _error})
+    last_error: JobError | None = field(default=None, metadata={"convert": _error})
     progress: Any = None
     waiting: tuple[Waiting, ...] = field(default=(), metadata={"convert": _waiting})
 
@@ -107,7 +107,7 @@ class JobPage:
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineEntry:
+class TimelineEvent:
     """One thing that happened to a job. `data` holds what belongs to this `kind`, with camelCase keys."""
 
     kind: str
@@ -140,11 +140,11 @@ class TimelineEntry:
         return None if value is None else time(value)
 
 
-def timeline(sent: Any) -> list[TimelineEntry]:
+def timeline(sent: Any) -> list[TimelineEvent]:
     """The entries of a JSON timeline."""
     common = ("kind", "at", "attempt")
     return [
-        TimelineEntry(
+        TimelineEvent(
             item["kind"],
             time(item["at"]),
             item.get("attempt"),
@@ -165,7 +165,7 @@ class Outcome:
     uncertain: bool = False
     started: bool = True
     finished_at: datetime | None = field(default=None, metadata=TIME)
-    error: ErrorInfo | None = field(default=None, metadata={"convert": _error})
+    error: JobError | None = field(default=None, metadata={"convert": _error})
     result: Any = None
 
 
