@@ -45,6 +45,7 @@ def _scenario_runners() -> tuple[Step, ...]:
     go = _fixed(("go", "test", "-v", "-count=1", "-run", "^TestScenarios$", "."))
     with_node = (*_TEST_NEEDS, Need.NODE_MODULES, Need.TYPESCRIPT)
     rows: tuple[tuple[str, Command, Path, tuple[Need, ...], Parser], ...] = (
+        # C's runner is a test target of the same name, so this is both.
         ("rust", cargo, ROOT, _TEST_NEEDS, counts.cargo),
         ("python", python, ROOT, _TEST_NEEDS, counts.pytest),
         ("node", node, paths.NODE_PACKAGE, with_node, counts.node),
@@ -134,7 +135,10 @@ STEPS: tuple[Step, ...] = (
         ("c",),
         # Test targets of the whole workspace: choosing a package would compile it again with other features.
         _fixed(
-            ("cargo", "test", "--workspace", "--locked", "--no-fail-fast", "--test", "header", "--test", "programs")
+            (
+                *("cargo", "test", "--workspace", "--locked", "--no-fail-fast"),
+                *("--test", "header", "--test", "programs", "--test", "scenarios"),
+            )
         ),
         ROOT,
         _TEST_NEEDS,
