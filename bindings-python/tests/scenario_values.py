@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from drayhorse import AsyncRun, Enqueued, HandlerKey, Run, TimelineEvent, Waiting
+from drayhorse import AsyncRun, Enqueued, GateEvent, HandlerKey, Run, TimelineEvent, Waiting
 from drayhorse._names import camel
 
 
@@ -73,7 +73,7 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         own = {camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
         # What belongs to one kind of entry stands beside its common keys in JSON.
-        return {**own.pop("data"), **own} if isinstance(value, TimelineEvent | Waiting) else own
+        return {**own.pop("data"), **own} if isinstance(value, GateEvent | TimelineEvent | Waiting) else own
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -66,7 +66,8 @@ def test_endpoints(queue: Queue) -> None:
     queue.enqueue_many([NewJob("t", n, ONCE) for n in range(3)])
     paused = queue.endpoints.pause("pay", actor="ada", reason="migration")
     assert paused.paused is not None
-    assert paused.paused["actor"] == "ada"
+    assert (paused.paused.actor, paused.paused.reason) == ("ada", "migration")
+    assert paused.paused.at.tzinfo is not None
     assert queue.claim(["t"], limit=9) == []
     assert queue.endpoints.resume("pay", actor="ada").paused is None
     for claim in queue.claim(["t"], limit=2):
@@ -84,7 +85,7 @@ def test_endpoints(queue: Queue) -> None:
     found = queue.endpoints.get("pay")
     assert found is not None
     assert {"configured", "paused", "resumed", "circuit_opened", "circuit_forced", "circuit_reset"} <= {
-        event["event"] for event in found.events
+        event.event for event in found.events
     }
     with pytest.raises(InvalidArgumentError):
         queue.endpoints.pause("pay", actor="")
@@ -114,7 +115,7 @@ def test_replay(queue: Queue) -> None:
         True,
         "closed",
     )
-    assert preview.would_run["endpoint"] == "pay"
+    assert preview.would_run.endpoint == "pay"
     with pytest.raises(InvalidArgumentError):
         queue.replay(made, reason="again", actor="ada", request_id="r1")
     (pair,) = queue.replay(made, reason="again", actor="ada", request_id="r1", acknowledge_duplicate_risk=True)

@@ -207,7 +207,7 @@ def test_a_mark_on_the_cause_chain_is_final(queue: Queue) -> None:
     assert job is not None
     assert job.last_error is not None
     assert (job.last_error.name, job.last_error.message) == ("RuntimeError", "while charging")
-    assert job.last_error.causes[0]["name"] == "NonRetryableError"
+    assert job.last_error.causes[0].name == "NonRetryableError"
 
 
 def test_cancel(queue: Queue) -> None:

@@ -33,7 +33,7 @@ class NonRetryableError(Exception):
         super().__init__(message)
         self.uncertain = uncertain
 
-    def decision(self) -> dict[str, object]:
+    def _decision(self) -> dict[str, object]:
         """What it says about the next attempt."""
         return {"retryable": False, "uncertain": True} if self.uncertain else {"retryable": False}
 
@@ -45,7 +45,7 @@ class RetryableError(Exception):
         super().__init__(message)
         self.retry_after_ms = retry_after_ms
 
-    def decision(self) -> dict[str, object]:
+    def _decision(self) -> dict[str, object]:
         """What it says about the next attempt."""
         hint = {} if self.retry_after_ms is None else {"retry_after_ms": self.retry_after_ms}
         return {"retryable": True, **hint}
@@ -145,7 +145,7 @@ def decide(
     """
     mark = marked_error(error)
     if mark is not None:
-        return _keys(mark.decision())
+        return _keys(mark._decision())
     for classify in classifiers:
         if classify is None:
             continue

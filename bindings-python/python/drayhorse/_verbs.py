@@ -242,7 +242,7 @@ def fail(claim: Claim, error: BaseException | Mapping[str, object] | str, option
         # An error that carries its own decision keeps it, where the caller says nothing else.
         mark = marked_error(error)
         if mark is not None:
-            for name, value in mark.decision().items():
+            for name, value in mark._decision().items():
                 if given[name] is None:
                     given[name] = value
         told: Mapping[str, object] = error_report(error)

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, final
 
-from ._record import TIME, TUPLE, record
+from ._record import TIME, record, time
+from .snapshots import JobError, job_error
 
 __all__ = [
     "REMOVE",
     "CircuitSettings",
     "CircuitSnapshot",
     "EndpointSnapshot",
+    "GateEvent",
+    "Pause",
     "QueueSnapshot",
     "RateLimit",
     "Remove",
@@ -66,7 +69,7 @@ class CircuitSnapshot:
     probe_job: str | None = None
     overdue_at: datetime | None = field(default=None, metadata=TIME)
     last_failed_job: str | None = None
-    last_error: Mapping[str, Any] | None = None
+    last_error: JobError | None = field(default=None, metadata={"convert": job_error})
     failure_threshold: int = 5
     cooldown_ms: int = 60_000
     probe_timeout_ms: int = 900_000
@@ -81,18 +84,57 @@ def _circuit(sent: Any) -> CircuitSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A pause that holds: by whom, why and since when."""
+
+    actor: str
+    at: datetime = field(metadata=TIME)
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateEvent:
+    """Something that happened to an endpoint or queue: `circuit_opened`, `paused`, `configured` and so on.
+
+    `data` holds what belongs to this `event`, with camelCase keys.
+    """
+
+    event: str
+    at: datetime
+    job_id: str | None
+    data: Mapping[str, Any]
+
+
+def _pause(sent: Any) -> Pause:
+    return record(Pause, sent)
+
+
+def _events(sent: Any) -> tuple[GateEvent, ...]:
+    common = ("event", "at", "jobId")
+    return tuple(
+        GateEvent(
+            item["event"],
+            time(item["at"]),
+            item.get("jobId"),
+            {key: value for key, value in item.items() if key not in common},
+        )
+        for item in sent
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class QueueSnapshot:
-    """A queue and what may hold it back. `paused`: by whom, why and since when. `events`: the last 100, from `get`."""
+    """A queue and what may hold it back. `events`: the last 100, from `get`."""
 
     name: str
-    paused: Mapping[str, Any] | None = None
+    paused: Pause | None = field(default=None, metadata={"convert": _pause})
     rate_limit: RateLimit | None = field(default=None, metadata={"convert": _rate_limit})
     tokens_left: float | None = None
     max_concurrency: int | None = None
     slots_used: int | None = None
     running: int = 0
     waiting: int = 0
-    events: tuple[Mapping[str, Any], ...] = field(default=(), metadata=TUPLE)
+    events: tuple[GateEvent, ...] = field(default=(), metadata={"convert": _events})
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ __all__ = [
     "Redriven",
     "ReplayPreview",
     "ReplayRisks",
+    "ReplayedJob",
     "RunSnapshot",
     "SchemaVersion",
     "Settled",
@@ -135,14 +136,27 @@ class ReplayRisks:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayedJob:
+    """The job that a replay would make. `idempotency_key`: what its handler passes to the destination."""
+
+    type: str
+    version: str
+    queue: str
+    max_attempts: int
+    has_payload: bool
+    idempotency_key: str
+    endpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayPreview:
-    """What a replay of a job would run, and its risks. `would_run` has camelCase keys."""
+    """What a replay of a job would run, and its risks."""
 
     id: str
     state: str
     replayable: bool
-    would_run: Mapping[str, Any] = field(default_factory=dict)
-    risks: ReplayRisks = field(default=ReplayRisks(), metadata={"convert": lambda sent: record(ReplayRisks, sent)})
+    would_run: ReplayedJob = field(metadata={"convert": lambda sent: record(ReplayedJob, sent)})
+    risks: ReplayRisks = field(metadata={"convert": lambda sent: record(ReplayRisks, sent)})
     payload: Any = None
 
 
@@ -224,7 +238,6 @@ class StuckHandler:
     """A handler that goes on although it was asked to stop, for `reason` and `since_ms` ago."""
 
     job_id: str
-    handle: int = 0
     reason: str = ""
     since_ms: int = 0
 

@@ -19,13 +19,14 @@ class JobError:
     name: str
     message: str = ""
     stack: str | None = None
-    causes: tuple[Mapping[str, Any], ...] = field(default=(), metadata=TUPLE)
+    causes: tuple[JobError, ...] = field(default=(), metadata={"convert": lambda sent: tuple(map(job_error, sent))})
     attempt: int | None = None
     cause: str | None = None
     at: datetime | None = field(default=None, metadata=TIME)
 
 
-def _error(sent: Any) -> JobError:
+def job_error(sent: Any) -> JobError:
+    """The error of its JSON."""
     return record(JobError, sent)
 
 
@@ -93,7 +94,7 @@ class JobSnapshot:
     redriven_to: tuple[str, ...] = field(default=(), metadata=TUPLE)
     run_id: str | None = None
     after_id: str | None = None
-    last_error: JobError | None = field(default=None, metadata={"convert": _error})
+    last_error: JobError | None = field(default=None, metadata={"convert": job_error})
     progress: Any = None
     waiting: tuple[Waiting, ...] = field(default=(), metadata={"convert": _waiting})
 
@@ -120,6 +121,12 @@ class TimelineEvent:
         """The wait before the next attempt, where one was selected."""
         value: int | None = self.data.get("delayMs")
         return value
+
+    @property
+    def error(self) -> JobError | None:
+        """The error that it tells of, if any."""
+        sent = self.data.get("error")
+        return None if sent is None else job_error(sent)
 
     @property
     def source(self) -> str | None:
@@ -165,7 +172,7 @@ class Outcome:
     uncertain: bool = False
     started: bool = True
     finished_at: datetime | None = field(default=None, metadata=TIME)
-    error: JobError | None = field(default=None, metadata={"convert": _error})
+    error: JobError | None = field(default=None, metadata={"convert": job_error})
     result: Any = None
 
 
