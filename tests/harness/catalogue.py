@@ -120,6 +120,15 @@ STEPS: tuple[Step, ...] = (
         counts.pytest,
     ),
     Step(
+        "surface",
+        "the public surface of every language",
+        ("lint", "checks"),
+        _fixed((PY, "tests/checks/surface.py")),
+        ROOT,
+        (Need.VENV, Need.RUST, Need.NODE_MODULES, Need.TYPESCRIPT),
+        counts.plain,
+    ),
+    Step(
         "rust",
         "Rust tests",
         ("rust",),
