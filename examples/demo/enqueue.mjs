@@ -10,6 +10,10 @@ const policies = [
 const [first, last] = process.argv.slice(2).map(Number);
 const queue = await Queue.connect(process.env.DRAYHORSE_URL);
 for (let accountId = first; accountId < last; accountId += 1) {
-  await queue.enqueue("provider.sync", { accountId }, { maxAttempts: 20, retryPolicy: policies[accountId % 3], tags: ["from:typescript"] });
+  await queue.enqueue(
+    "provider.sync",
+    { accountId },
+    { endpoint: "provider", maxAttempts: 20, retryPolicy: policies[accountId % 3], tags: ["from:typescript"] },
+  );
 }
 await queue.close();

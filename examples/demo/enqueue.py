@@ -19,7 +19,12 @@ def main() -> None:
             queue.enqueue(
                 "provider.sync",
                 {"accountId": account_id},
-                EnqueueOptions(max_attempts=20, retry_policy=POLICIES[account_id % 3], tags=["from:python"]),
+                EnqueueOptions(
+                    endpoint="provider",
+                    max_attempts=20,
+                    retry_policy=POLICIES[account_id % 3],
+                    tags=["from:python"],
+                ),
             )
 
 

@@ -1,8 +1,8 @@
 """The demo: 600 jobs from three languages, worked in three languages, through an outage and a killed worker.
 
 Run by `make demo`, which builds everything first and passes the commands of the other languages in the environment:
-DEMO_NODE (a folder where `drayhorse` resolves) and DEMO_GO (the built Go program). Ends with a table and the timeline
-of one retried job; exit code 1 if a job is lost or ended twice.
+DEMO_NODE (a folder where `drayhorse` resolves) and DEMO_GO (the built Go program). Ends with a table, two timelines
+and a reviewed replay; exit code 1 if a job is lost or ended twice, or if the circuit or the replay did not do theirs.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from provider import Provider
+from evidence import every_job, review, table, timeline
+from provider import RETRY_AFTER_S, UNREGISTERED_ACCOUNT, Provider
 
-from drayhorse import JobFilter, JobSnapshot, Queue, TimelineEvent
+from drayhorse import CircuitSettings, Counts, GateEvent, JobFilter, JobSnapshot, Queue, WaitTimeoutError
 
 HERE = Path(__file__).resolve().parent
 JOBS = 600
-SLOW_S, OUTAGE_S, KILL_AT_S, PATIENCE_S = 4.0, 6.0, 7.0, 120.0
+SLOW_S, KILL_AT_S, OUTAGE_S, PATIENCE_S = 4.0, 2.5, 6.0, 120.0
+COOLDOWN_MS = 3_000
+KILLED = "go"
 STATES = ("ready", "scheduled", "active", "succeeded", "failed")
+SYNC = JobFilter(type="provider.sync")
 
 
 def commands() -> dict[str, tuple[list[str], list[str]]]:
@@ -39,66 +43,52 @@ def commands() -> dict[str, tuple[list[str], list[str]]]:
 
 
 class Display:
-    """One line that is rewritten on a terminal, and a line every two seconds elsewhere."""
+    """One line that is rewritten on a terminal; elsewhere a line every two seconds, and when the circuit changes."""
 
     def __init__(self) -> None:
         self.live = sys.stdout.isatty()
-        self.last = 0.0
+        self.last = -2.0
+        self.circuit = ""
 
-    def show(self, line: str, *, now: float) -> None:
+    def show(self, now: float, phase: str, circuit: str, counts: Counts) -> None:
+        line = f"{now:5.1f} s  provider {phase:<4}  circuit {circuit:<9}  " + "  ".join(
+            f"{state} {getattr(counts, state):>3}" for state in STATES
+        )
         if self.live:
             print(f"\r\x1b[K{line}", end="", flush=True)
-        elif now - self.last >= 2:
-            self.last = now
+        elif now - self.last >= 2 or circuit != self.circuit:
+            self.last, self.circuit = now, circuit
             print(line, flush=True)
 
     def say(self, line: str) -> None:
         print(f"\r\x1b[K{line}" if self.live else line, flush=True)
 
 
-def every_job(queue: Queue) -> list[JobSnapshot]:
-    """All jobs, page by page."""
-    jobs: list[JobSnapshot] = []
-    after: str | None = None
-    while True:
-        page = queue.list(JobFilter(type="provider.sync"), limit=200, after=after)
-        jobs.extend(page.jobs)
-        if page.next is None:
-            return jobs
-        after = page.next
+class Circuit:
+    """The circuit of the endpoint as its events tell it; each is said once."""
 
+    def __init__(self, queue: Queue, display: Display) -> None:
+        self.queue = queue
+        self.display = display
+        self.told: list[GateEvent] = []
 
-def table(jobs: list[JobSnapshot], killed: str) -> None:
-    """Who enqueued, who ran, with how many attempts."""
-    languages = ("typescript", "python", "go")
-    ran = Counter((next(t for t in j.tags if t.startswith("from:"))[5:], j.worker) for j in jobs)
-    print(
-        f"\n{'enqueued in':<14}{'jobs':>6}   "
-        + "".join(f"{'ended in ' + w:>21}" for w in languages)
-        + f"{'attempts':>11}{'retried':>9}"
-    )
-    for source in languages:
-        mine = [j for j in jobs if f"from:{source}" in j.tags]
-        print(
-            f"{source:<14}{len(mine):>6}   "
-            + "".join(f"{ran[(source, w)]:>21}" for w in languages)
-            + f"{sum(j.attempt for j in mine):>11}{sum(j.attempt > 1 for j in mine):>9}"
-        )
-    print(f"(the {killed} worker was killed in the middle)")
+    def look(self, now: float) -> str:
+        """The state now."""
+        endpoint = self.queue.endpoints.get("provider")
+        if endpoint is None:
+            return "closed"
+        for event in endpoint.events[len(self.told) :]:
+            self.told.append(event)
+            if event.event.startswith(("circuit_", "probe_")):
+                said = event.event.replace("_", " ")
+                job = "" if event.job_id is None else f" by job {event.job_id}"
+                self.display.say(f"{now:5.1f} s    {said}{job}")
+        return endpoint.circuit.state
 
-
-def tell(entry: TimelineEvent, start: float) -> str:
-    """One line of a timeline, in seconds since the job was enqueued."""
-    about = " ".join(
-        f"{key}={value}"
-        for key, value in entry.data.items()
-        if key in ("delayMs", "source", "nextAttempt", "worker", "reason")
-    )
-    error = entry.data.get("error")
-    if isinstance(error, dict):
-        about += f"  ({error.get('name')}: {error.get('message')})"
-    number = "" if entry.attempt is None else f"attempt {entry.attempt}"
-    return f"  {entry.at.timestamp() - start:8.3f} s  {entry.kind:<16} {number:<11} {about}"
+    def went_through(self) -> bool:
+        """Whether it opened, let a probe out, and closed again."""
+        kinds = iter([event.event for event in self.told])
+        return all(kind in kinds for kind in ("circuit_opened", "probe_started", "circuit_closed"))
 
 
 def main() -> int:
@@ -111,6 +101,12 @@ def main() -> int:
         queue = Queue.connect(url)
         try:
             queue.migrate()
+            queue.endpoints.configure(
+                "provider",
+                actor="demo",
+                reason="seconds instead of the minute of production",
+                circuit=CircuitSettings(cooldown_ms=COOLDOWN_MS),
+            )
             share = JOBS // 3
             begun = time.monotonic()
             for n, (enqueue, _) in enumerate(commands().values()):
@@ -125,7 +121,8 @@ def main() -> int:
             for language, (_, work) in commands().items():
                 processes[language] = subprocess.Popen(work, env=environment)
             display.say(
-                "three workers started: TypeScript, Python, Go, 8 slots each; the provider is slow, then down, then up"
+                "three workers started: TypeScript, Python, Go, 8 slots each; "
+                f"the provider is slow, from {SLOW_S:.0f} s on down, from {SLOW_S + OUTAGE_S:.0f} s on up"
             )
             return watch(queue, provider, processes, display)
         finally:
@@ -143,52 +140,86 @@ def main() -> int:
 
 def watch(queue: Queue, provider: Provider, processes: dict[str, subprocess.Popen[bytes]], display: Display) -> int:
     """Shows progress, kills a worker in the middle, and judges the end."""
-    killed = "go"
     start = time.monotonic()
+    circuit = Circuit(queue, display)
     alive = True
     while True:
         now = time.monotonic() - start
-        counts = queue.counts(JobFilter(type="provider.sync"))
-        display.show(
-            f"{now:5.1f} s  provider {provider.phase:<4}  " + "  ".join(f"{s} {getattr(counts, s):>3}" for s in STATES),
-            now=now,
-        )
+        counts = queue.counts(SYNC)
+        display.show(now, provider.phase, circuit.look(now), counts)
         if alive and now >= KILL_AT_S:
-            processes[killed].kill()
+            processes[KILLED].kill()
             alive = False
-            display.say(f"{now:5.1f} s  SIGKILL to the {killed} worker; what it ran comes back when its leases end")
+            display.say(f"{now:5.1f} s  SIGKILL to the {KILLED} worker; what it ran comes back when its leases end")
         if counts.succeeded + counts.failed >= JOBS:
             break
         if now > PATIENCE_S:
             display.say(f"not done after {PATIENCE_S:.0f} s")
             break
-        time.sleep(0.2)
+        time.sleep(0.1)
+    circuit.look(time.monotonic() - start)
 
     jobs = every_job(queue)
-    table(jobs, killed)
-    ended = Counter(j.state for j in jobs)
-    lost = JOBS - ended["succeeded"]
-    doubled = (
-        len(jobs)
-        - len({j.id for j in jobs})
-        + sum(
-            sum(e.kind in ("succeeded", "failed", "canceled") for e in queue.timeline(j.id)) > 1
-            for j in jobs
-            if j.attempt > 1
-        )
-    )
+    table(jobs, KILLED)
+    failed = [job for job in jobs if job.state == "failed"]
+    ended = Counter(job.state for job in jobs)
+    lost = JOBS - ended["succeeded"] - ended["failed"]
+    doubled = double_outcomes(queue, jobs)
     repeated = sum(n - 1 for n in provider.effects.values())
     print(
-        f"\njobs {len(jobs)}   succeeded {ended['succeeded']}   lost {lost}   double outcomes {doubled}   "
-        f"calls the provider refused {provider.refused}   effects repeated under the same key {repeated}   "
-        f"time {time.monotonic() - start:.1f} s"
+        f"\njobs {len(jobs)}   succeeded {ended['succeeded']}   failed {ended['failed']}   lost {lost}   "
+        f"double outcomes {doubled}   calls the provider refused {provider.refused}   "
+        f"effects repeated under the same key {repeated}   time {time.monotonic() - start:.1f} s"
     )
     retried = max(jobs, key=lambda j: (j.last_error is not None and j.last_error.cause == "lease", j.attempt))
-    entries = queue.timeline(retried.id)
-    print(f"\nThe timeline of job {retried.id}, policy {retried.retry_policy}:")
-    for entry in entries:
-        print(tell(entry, entries[0].at.timestamp()))
-    return 0 if lost == 0 and doubled == 0 else 1
+    timeline(queue, retried, "A job that was retried")
+    again = [job for job in jobs if job.attempt > 1]
+    told = [job for job in again if any(entry.source == "retry_after" for entry in queue.timeline(job.id))]
+    for job in told:
+        timeline(queue, job, f"Told to come back in {RETRY_AFTER_S} s, later than the recovery")
+    sound = lost == 0 and doubled == 0 and bool(told) and circuit.went_through()
+    return 0 if replayed(queue, provider, failed) and sound else 1
+
+
+def double_outcomes(queue: Queue, jobs: list[JobSnapshot]) -> int:
+    """Ids that appear twice, and timelines with more than one end."""
+    ends = ("succeeded", "failed", "canceled")
+    twice = sum(sum(e.kind in ends for e in queue.timeline(j.id)) > 1 for j in jobs if j.attempt > 1)
+    return len(jobs) - len({j.id for j in jobs}) + twice
+
+
+def replayed(queue: Queue, provider: Provider, failed: list[JobSnapshot]) -> bool:
+    """Replays the one job that was expected to fail: reviewed, its cause removed, then once more."""
+    if [payload_of(queue, job) for job in failed] != [{"accountId": UNREGISTERED_ACCOUNT}]:
+        print(f"expected the job of account {UNREGISTERED_ACCOUNT} to fail, and no other: {[job.id for job in failed]}")
+        return False
+    (source,) = failed
+    timeline(queue, source, "A job whose input the provider refuses: no second attempt")
+    print("\nThe review before its replay:")
+    preview = queue.replay_preview(source.id)
+    review(preview)
+    provider.register(UNREGISTERED_ACCOUNT)
+    print(f"  account {UNREGISTERED_ACCOUNT} is registered now; replay by the operator:")
+    (made,) = queue.replay(
+        source.id,
+        actor="operator",
+        reason=f"account {UNREGISTERED_ACCOUNT} was registered",
+        request_id=f"demo-{source.id}",
+        acknowledge_duplicate_risk=preview.risks.acknowledgement_needed,
+    )
+    try:
+        outcome = queue.wait(made.id, 20_000)
+    except WaitTimeoutError:
+        print(f"  job {made.id} has not ended")
+        return False
+    print(f"  job {made.id}, made from {made.source_id}: {outcome.state}, {outcome.result}")
+    return outcome.state == "succeeded"
+
+
+def payload_of(queue: Queue, job: JobSnapshot) -> object:
+    """The payload, which lists leave out."""
+    found = queue.get(job.id)
+    return None if found is None else found.payload
 
 
 if __name__ == "__main__":

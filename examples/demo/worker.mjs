@@ -1,5 +1,5 @@
 // The demo's TypeScript worker: calls the provider for each job.
-import { Queue, Worker } from "drayhorse";
+import { decisionFromResponse, NonRetryableError, Queue, RetryableError, Worker } from "drayhorse";
 
 const queue = await Queue.connect(process.env.DRAYHORSE_URL);
 const worker = new Worker(queue, { concurrency: 8, leaseMs: 3_000, name: "typescript" });
@@ -11,10 +11,10 @@ worker.handle("provider.sync", async (payload, job) => {
     headers: { "Content-Type": "application/json", "Idempotency-Key": job.idempotencyKey },
     signal: job.signal,
   });
-  if (!response.ok) {
-    throw new Error(`the provider answered ${response.status}`);
-  }
-  return response.json();
+  if (response.ok) return response.json();
+  const { retryable, retryAfterMs, uncertain } = decisionFromResponse(response);
+  const message = `the provider answered ${response.status}`;
+  throw retryable ? new RetryableError(message, retryAfterMs) : new NonRetryableError(message, { uncertain });
 });
 
 await worker.run();

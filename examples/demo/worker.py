@@ -2,9 +2,10 @@
 
 import json
 import os
-import urllib.request
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
-from drayhorse import Job, Queue, Worker, WorkerOptions
+from drayhorse import Job, NonRetryableError, Queue, RetryableError, Worker, WorkerOptions, decision_from_response
 
 queue = Queue.connect(os.environ["DRAYHORSE_URL"])
 worker = Worker(queue, WorkerOptions(concurrency=8, lease_ms=3_000, name="python"))
@@ -12,13 +13,20 @@ worker = Worker(queue, WorkerOptions(concurrency=8, lease_ms=3_000, name="python
 
 @worker.handler("provider.sync")
 def sync(payload: dict[str, int], job: Job) -> object:
-    request = urllib.request.Request(
+    request = Request(
         os.environ["PROVIDER_URL"],
         data=json.dumps(payload).encode(),
         headers={"Content-Type": "application/json", "Idempotency-Key": job.idempotency_key},
     )
-    with urllib.request.urlopen(request, timeout=10) as response:  # an HTTP error raises, and fails the attempt
-        return json.load(response)
+    try:
+        with urlopen(request, timeout=10) as response:
+            return json.load(response)
+    except HTTPError as answer:
+        decision = decision_from_response(answer)
+        message = f"the provider answered {answer.status}"
+        if decision.retryable:
+            raise RetryableError(message, decision.retry_after_ms) from answer
+        raise NonRetryableError(message, decision.uncertain) from answer
 
 
 worker.run()

@@ -49,6 +49,7 @@ func enqueue(ctx context.Context, queue *drayhorse.Queue, from, to string) error
 	}
 	for account := first; account < last; account++ {
 		_, err := queue.Enqueue(ctx, "provider.sync", map[string]any{"accountId": account}, drayhorse.EnqueueOptions{
+			Endpoint:    "provider",
 			MaxAttempts: 20,
 			RetryPolicy: policies[account%3],
 			Tags:        []string{"from:go"},
@@ -58,6 +59,19 @@ func enqueue(ctx context.Context, queue *drayhorse.Queue, from, to string) error
 		}
 	}
 	return nil
+}
+
+// failure turns an answer of the provider into what it means for the job's next attempt.
+func failure(queue *drayhorse.Queue, response *http.Response) error {
+	decision, err := queue.DecisionFromResponse(response)
+	message := fmt.Sprintf("the provider answered %d", response.StatusCode)
+	switch {
+	case err != nil:
+		return err
+	case decision.Retryable:
+		return drayhorse.RetryableError{Message: message, RetryAfterMs: decision.RetryAfterMs}
+	}
+	return drayhorse.NonRetryableError{Message: message, Uncertain: decision.Uncertain}
 }
 
 func work(ctx context.Context, queue *drayhorse.Queue) error {
@@ -80,7 +94,7 @@ func work(ctx context.Context, queue *drayhorse.Queue) error {
 		}
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("the provider answered %d", response.StatusCode)
+			return nil, failure(queue, response)
 		}
 		var answer map[string]any
 		return answer, json.NewDecoder(response.Body).Decode(&answer)
