@@ -49,6 +49,7 @@ class Postgres:
         self._data = folder / label
         self._account = account
         self._env = dict(env)
+        self._killed = ""
         account.own(self._data)
         self._initialise()
         self.port, self._guard = self._start_somewhere()
@@ -95,7 +96,8 @@ class Postgres:
                 lines = (self._data / "postmaster.pid").read_text().splitlines()
             except OSError:
                 lines = []
-            if len(lines) >= 8 and lines[7].strip() == "ready":
+            # A killed server leaves its file, "ready" included.
+            if len(lines) >= 8 and lines[7].strip() == "ready" and lines[0] != self._killed:
                 return True
             time.sleep(0.05)
         stop_guarded(guard)
@@ -103,8 +105,8 @@ class Postgres:
 
     def crash(self) -> None:
         """Kills the server as a fault would: nothing is written on the way out."""
-        pid = int((self._data / "postmaster.pid").read_text().splitlines()[0])
-        os.kill(pid, signal.SIGKILL)
+        self._killed = (self._data / "postmaster.pid").read_text().splitlines()[0]
+        os.kill(int(self._killed), signal.SIGKILL)
         self._guard.wait()
 
     def restart(self) -> None:
