@@ -45,6 +45,7 @@ declare
   f record;
   g gate;
   c circuit;
+  overdue boolean;
 begin
   for f in
     select x.e, x.e->>'endpoint' as endpoint, x.e->>'what' as what, (x.e->>'generation')::int as generation, (x.e->>'probe')::boolean as probe,
@@ -69,12 +70,14 @@ begin
     continue when c.forced is not null or c.generation <> f.generation;
     if c.state = 'h' then
       continue when not f.probe or c.probe_job <> f.job or c.probe_claim <> f.claim;
-      if f.what = 'success' then
+      -- A probe is lost from the moment at which it has run too long, whether or not that was noticed before it ended.
+      overdue := c.overdue_at <= at and f.what in ('success', 'neutral');
+      if f.what = 'success' and not overdue then
         update circuit k set state = 'c', failures = 0, generation = k.generation + 1, opened_at = null, probe_at = null, probe_job = null,
           probe_claim = null, overdue_at = null, changed_at = at where k.gate_id = g.id;
         perform tell_gate('e', g.name, at, 'circuit_closed', f.job, '{}');
         perform wake_endpoint(g.name);
-      elsif f.what = 'neutral' then
+      elsif f.what = 'neutral' and not overdue then
         update circuit k set state = 'o', generation = k.generation + 1, probe_job = null, probe_claim = null, overdue_at = null, changed_at = at
         where k.gate_id = g.id;
         perform tell_gate('e', g.name, at, 'probe_neutral', f.job, '{}');
@@ -82,7 +85,7 @@ begin
       else
         perform cool_down(g, at);
         update circuit k set last_failed_job = f.job, last_error = coalesce(nullif(f.e->'error', 'null'), k.last_error) where k.gate_id = g.id;
-        perform tell_gate('e', g.name, at, case f.what when 'lost' then 'probe_lost' else 'circuit_reopened' end, f.job,
+        perform tell_gate('e', g.name, at, case when overdue then 'probe_overdue' when f.what = 'lost' then 'probe_lost' else 'circuit_reopened' end, f.job,
           jsonb_build_object('cooldownMs', g.cooldown_ms, 'probeAt', iso(at + ms(g.cooldown_ms)), 'error', f.e->'error'));
       end if;
     elsif c.state = 'c' and f.what = 'success' then

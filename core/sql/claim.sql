@@ -47,6 +47,7 @@ declare
   took boolean := false;
   picks gated_pick[] := '{}';
   more gated_pick[];
+  failed_last int[] := '{}';
 begin
   if exists (select from gate) then
     select coalesce(bool_or(x.verdict = 'gated'), false) into one_by_one from lane_verdicts(p_lanes, at) x;
@@ -62,13 +63,25 @@ begin
       exit when cardinality(picks) >= p_max_jobs;
       if v.verdict = 'gated' then
         more := pick_gated(v.lane_id, p_hints[v.place], least(p_quotas[v.place], p_max_jobs - cardinality(picks)), p_claim, v.synthetic,
-          v.queue_gate, v.endpoint_gate, v.place, picks, at);
+          v.queue_gate, v.endpoint_gate, v.generation, v.place, picks, at, false);
         took := took or cardinality(more) > 0;
+        if v.probing and cardinality(more) = 0 then
+          failed_last := failed_last || v.place;
+        end if;
       else
         more := pick_free(v.lane_id, p_hints[v.place], least(p_quotas[v.place], p_max_jobs - cardinality(picks)), v.generation, v.place, at);
       end if;
       picks := picks || more;
     end loop;
+    -- No lane had another job for a probe: then it is the one that failed last.
+    if cardinality(failed_last) > 0 then
+      for v in select * from lane_verdicts(p_lanes, at) x where x.place = any (failed_last) order by x.place loop
+        exit when cardinality(picks) >= p_max_jobs;
+        more := pick_gated(v.lane_id, p_hints[v.place], 1, p_claim, v.synthetic, v.queue_gate, v.endpoint_gate, v.generation, v.place, picks, at, true);
+        took := took or cardinality(more) > 0;
+        picks := picks || more;
+      end loop;
+    end if;
   end if;
   if p_async_commit and not took then
     -- A claim that took no token, slot or probe: one that a crash of the database forgets only offers the job again.
@@ -132,9 +145,12 @@ begin
       for no key update skip locked) x), '{}');
 end $$;
 
--- Rows of one lane behind locked gates, with all that they take: tokens, slots, the probe.
+-- Rows of one lane behind locked gates, with all that they take: tokens, slots, the probe. An endpoint that has nothing
+-- to give is not locked: its circuit is closed, in the generation of the verdict. A probe rather tries another job than
+-- the one that failed last, which is taken only where p_failed_last says so.
 create or replace function pick_gated(p_lane bigint, p_hint bigint, p_quota int, p_claim uuid, p_synthetic boolean,
-  p_queue_gate int, p_endpoint_gate int, p_place int, picked gated_pick[], at timestamptz)
+  p_queue_gate int, p_endpoint_gate int, p_generation int, p_place int, picked gated_pick[], at timestamptz,
+  p_failed_last boolean)
 returns gated_pick[]
 language plpgsql set search_path from current
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
@@ -177,20 +193,16 @@ begin
   if room <= 0 then
     return '{}';
   end if;
-  -- A probe rather tries another job than the one that failed last.
-  for other in 0 .. (case when probing then 1 else 0 end) loop
-    select array_agg(row(x.job_id, x.seq, p_place, c.generation, nullif(probing, false),
-        case when e.max_concurrency is not null then e.id end, case when q.max_concurrency is not null then q.id end, x.timeout_ms)::gated_pick order by x.seq)
-    into rows
-    from (
-      select r.job_id, r.seq, r.timeout_ms from runtime r
-      where r.lane_id = p_lane and r.state = 'r' and r.seq >= p_hint and (r.deadline is null or r.deadline > at)
-        and (not probing or other = 1 or r.job_id is distinct from c.last_failed_job)
-      order by r.lane_id, r.seq
-      limit room
-      for no key update skip locked) x;
-    exit when rows is not null;
-  end loop;
+  select array_agg(row(x.job_id, x.seq, p_place, case when p_endpoint_gate is null then p_generation else c.generation end, nullif(probing, false),
+      case when e.max_concurrency is not null then e.id end, case when q.max_concurrency is not null then q.id end, x.timeout_ms)::gated_pick order by x.seq)
+  into rows
+  from (
+    select r.job_id, r.seq, r.timeout_ms from runtime r
+    where r.lane_id = p_lane and r.state = 'r' and r.seq >= p_hint and (r.deadline is null or r.deadline > at)
+      and (not probing or p_failed_last or r.job_id is distinct from c.last_failed_job)
+    order by r.lane_id, r.seq
+    limit room
+    for no key update skip locked) x;
   if rows is null then
     return '{}';
   end if;
@@ -261,6 +273,7 @@ declare
   priorities int2[];
   lanes bigint[];
   quotas int[];
+  spent bigint[];
   needed int := max_jobs;
   starved int;
   got bigint;
@@ -317,12 +330,21 @@ begin
             join unnest(every_lane, priorities) l (lane_id, priority) on l.lane_id = r.lane_id) ready
           where ready.rank = 1
           order by random()
-          limit needed) h;
+          -- Where a probe may be taken all lanes are asked at once, so that it can be any job but the one that failed last.
+          limit case when not exists (select from circuit c where c.state = 'o') then needed end) h;
         exit when lanes is null;
-        select count(*) into got from claim_lanes(this_worker, this_claim, lanes, array_fill(0::bigint, array[cardinality(lanes)]),
-          quotas, needed, this_lease_ms, false, max_jobs - needed);
-        exit when got = 0;
+        with taken as materialized (
+          select t.lane_id from claim_lanes(this_worker, this_claim, lanes, array_fill(0::bigint, array[cardinality(lanes)]),
+            quotas, needed, this_lease_ms, false, max_jobs - needed) t),
+        given as (
+          select l.lane_id, l.quota, (select count(*) from taken t where t.lane_id = l.lane_id) as rows
+          from unnest(lanes, quotas) l (lane_id, quota))
+        select sum(g.rows), coalesce(array_agg(g.lane_id) filter (where g.rows < g.quota), '{}') into got, spent from given g;
         needed := needed - got::int;
+        -- A lane that gave less than its share has no more to give, be it for its gates: it must not stand before others.
+        select array_agg(l.lane_id), array_agg(l.priority) into every_lane, priorities
+        from unnest(every_lane, priorities) l (lane_id, priority) where l.lane_id <> all (spent);
+        exit when every_lane is null;
       end loop;
     end if;
   end if;

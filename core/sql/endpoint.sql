@@ -38,6 +38,7 @@ declare
   rate_set jsonb := args->'rateLimit';
   circuit_set jsonb := args->'circuit';
   n bigint;
+  kept numeric;
 begin
   perform check_keys(args, case when p_kind = 'e'
     then array['name', 'rateLimit', 'maxConcurrency', 'retryPolicy', 'circuit', 'actor', 'reason']
@@ -62,6 +63,8 @@ begin
   end if;
   g := gate_of(p_kind, args->>'name');
   perform from gate h where h.id = g.id for update;
+  select * into g from gate h where h.id = g.id;
+  kept := tokens_kept(g, at);
   update gate h set
     rate_limit = case when args ? 'rateLimit' then (rate_set->>'limit')::numeric::int else h.rate_limit end,
     rate_interval_ms = case when args ? 'rateLimit' then (rate_set->>'intervalMs')::numeric::bigint else h.rate_interval_ms end,
@@ -72,6 +75,9 @@ begin
     cooldown_ms = coalesce((circuit_set->>'cooldownMs')::numeric::bigint, h.cooldown_ms),
     probe_timeout_ms = coalesce((circuit_set->>'probeTimeoutMs')::numeric::bigint, h.probe_timeout_ms)
   where h.id = g.id returning * into g;
+  if args ? 'rateLimit' then
+    perform refill(g, kept, at);
+  end if;
   -- Attempts that already run count against a limit that is set now.
   if args ? 'maxConcurrency' then
     if p_kind = 'e' then
@@ -123,7 +129,8 @@ begin
   perform arg_text(args, 'name', 200, true);
   g := gate_of('e', args->>'name');
   perform from gate h where h.id = g.id for update;
-  insert into circuit as c (gate_id, forced, changed_at) values (g.id, p_forced, at)
+  -- Claims of a circuit that had no row yet are of generation 0.
+  insert into circuit as c (gate_id, forced, generation, changed_at) values (g.id, p_forced, 1, at)
   on conflict (gate_id) do update set
     forced = excluded.forced,
     generation = c.generation + 1,

@@ -28,11 +28,18 @@ create or replace function epoch_us(t timestamptz) returns numeric language sql 
   select trunc(extract(epoch from t) * 1000000)
 $$;
 
--- How many tokens the bucket holds. It starts full and holds at most `burst`.
+-- What the bucket holds, with the part of the next token that has come; null without a rate. It starts full and holds at
+-- most `burst`.
+create or replace function tokens_kept(g gate, at timestamptz) returns numeric
+language sql stable set search_path from current as $$
+  select case when g.rate_limit is not null
+    then greatest(0, g.rate_burst - greatest(0, coalesce((select r.full_at_us from rate r where r.gate_id = g.id), 0) - epoch_us(at)) / token_us(g)) end
+$$;
+
+-- How many tokens may be taken.
 create or replace function tokens_left(g gate, at timestamptz) returns int
 language sql stable set search_path from current as $$
-  select case when g.rate_limit is null then 2147483647
-    else greatest(0, floor(g.rate_burst - greatest(0, coalesce((select r.full_at_us from rate r where r.gate_id = g.id), 0) - epoch_us(at)) / token_us(g)))::int end
+  select case when g.rate_limit is null then 2147483647 else floor(tokens_kept(g, at))::int end
 $$;
 
 -- Takes tokens, never to be given back. Rounded against the taker, so that no window admits more than it may.
@@ -41,6 +48,15 @@ language sql set search_path from current as $$
   insert into rate as r (gate_id, full_at_us)
   select g.id, (epoch_us(at) + ceil(tokens * token_us(g)))::bigint where g.rate_limit is not null
   on conflict (gate_id) do update set full_at_us = (greatest(r.full_at_us, epoch_us(at)) + ceil(tokens * token_us(g)))::bigint;
+$$;
+
+-- Another rate goes on with the tokens that were there, as far as the new bucket holds them; a first one starts full.
+create or replace function refill(g gate, kept numeric, at timestamptz) returns void
+language sql set search_path from current as $$
+  delete from rate r where r.gate_id = g.id;
+  insert into rate (gate_id, full_at_us)
+  select g.id, (epoch_us(at) + ceil((g.rate_burst - least(kept, g.rate_burst)) * token_us(g)))::bigint
+  where g.rate_limit is not null and kept is not null;
 $$;
 
 -- Slots in use are the live leases: a dead worker's slot is free at its lease's end.
@@ -66,9 +82,11 @@ create or replace function circuit_holds(c circuit, at timestamptz) returns bool
     else c.state = 'h' end
 $$;
 
--- What each lane meets: free (nothing to take), gated (a gate must be locked and asked), blocked.
+-- What each lane meets: free (nothing to take), gated (a gate must be locked and asked), blocked. A probing lane has
+-- nothing but the probe of its circuit to take.
 create or replace function lane_verdicts(p_lanes bigint[], at timestamptz)
-returns table (place int, lane_id bigint, verdict text, endpoint text, synthetic boolean, queue_gate int, endpoint_gate int, generation int)
+returns table (place int, lane_id bigint, verdict text, endpoint text, synthetic boolean, queue_gate int, endpoint_gate int, generation int,
+  probing boolean)
 language plpgsql stable set search_path from current
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -83,7 +101,8 @@ begin
     l.endpoint, l.synthetic,
     case when is_limited(q) then q.id end,
     case when is_limited(e) or (not l.synthetic and c.state <> 'c' and c.forced is null) then e.id end,
-    c.generation
+    c.generation,
+    (not l.synthetic and c.state = 'o' and c.forced is null) is true
   from unnest(p_lanes) with ordinality u (lane_id, place)
   cross join lateral (select * from lane x where x.id = u.lane_id limit 1) l
   left join gate q on q.kind = 'q' and q.name = l.queue

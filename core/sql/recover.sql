@@ -22,9 +22,13 @@ begin
     limit max_rows
     for update skip locked
   ),
+  -- Places are given here, in the order of the due times: the update may meet the rows in any order.
+  placed as materialized (
+    select d.job_id, nextval('position') as seq from due d
+  ),
   promoted as (
-    update runtime r set state = 'r', seq = nextval('position'), ready_at = at, wake_at = null
-    from due d where r.job_id = d.job_id
+    update runtime r set state = 'r', seq = p.seq, ready_at = at, wake_at = null
+    from placed p where r.job_id = p.job_id
     returning r.lane_id
   )
   select count(*), array_agg(distinct p.lane_id) into moved, lanes from promoted p;
