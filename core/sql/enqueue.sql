@@ -2,6 +2,15 @@
 -- A job without unusual options is checked by one expression inside the set; only the others, and refusals, pay
 -- for `check_job`, which names the field and the bound.
 
+-- Enqueue and settlement survive a crash of the database whatever the session or its role prefers; only claims without a
+-- gate and heartbeats may be forgotten.
+create or replace function commit_synchronously() returns void language plpgsql as $$
+begin
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end $$;
+
 create or replace function uuid7() returns uuid language sql volatile parallel safe as $$
   select encode(overlay(overlay(uuid_send(gen_random_uuid())
     placing substring(int8send((extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6)
@@ -24,7 +33,8 @@ create or replace function to_time(value jsonb) returns timestamptz language plp
 begin
   if jsonb_typeof(value) = 'string'
      and value #>> '{}' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$' then
-    return (value #>> '{}')::timestamptz;
+    -- A zone can move the first and the last day of that calendar out of it, where no SDK could read the time again.
+    return least(timestamptz '9999-12-31T23:59:59.999999Z', greatest(timestamptz '0001-01-01T00:00:00Z', (value #>> '{}')::timestamptz));
   end if;
   return null;
 exception when datetime_field_overflow or invalid_datetime_format or invalid_time_zone_displacement_value then
@@ -187,7 +197,8 @@ language plpgsql set search_path from current as $$
 declare
   wanted text := e->'idempotencyKey'->>'key';
   ttl bigint := coalesce((e->'idempotencyKey'->>'ttlMs')::numeric, 86400000)::bigint;
-  mine jsonb := sent_definition(e);
+  -- The hash is for the time when retention has removed the job and the key still stands.
+  mine jsonb := sent_definition(e) || jsonb_build_object('payloadHash', jsonb_hash_extended(e->'payload', 0));
   theirs idempotency;
   fields jsonb;
   other_payload jsonb;
@@ -211,15 +222,16 @@ begin
   select coalesce(jsonb_agg(f order by f), '[]') into fields from (
     select key as f from jsonb_each(mine) m
       full join jsonb_each(theirs.definition) t using (key)
-      where m.value is distinct from t.value) d;
-  -- The holder may stand earlier in the same batch; and retention may have removed it before its key.
+      where m.value is distinct from t.value and key <> 'payloadHash') d;
+  -- The holder may stand earlier in the same batch.
   select j.payload::jsonb into other_payload from job j where j.id = theirs.job_id;
   known := found;
   if not known then
     select x.e->'payload' into other_payload from jsonb_array_elements(batch) x (e) where x.e->>'id' = theirs.job_id::text;
     known := found;
   end if;
-  if known and other_payload is distinct from e->'payload' then
+  if (known and other_payload is distinct from e->'payload')
+     or (not known and theirs.definition->'payloadHash' is distinct from mine->'payloadHash') then
     fields := fields || '["payload"]';
   end if;
   if fields <> '[]' then
@@ -295,8 +307,12 @@ declare
   wake_types text[];
 begin
   if jsonb_typeof(jobs) = 'object' and jobs ? 'jobs' then
-    perform check_keys(jobs, array['jobs', 'contracts'], '');
-    validated_against := arg_integer(jobs, 'contracts', 0, 2147483647, null)::int;
+    -- Every client sends this form: refusals alone pay for the functions that name the field.
+    if jobs - 'jobs' - 'contracts' <> '{}' or not is_integer(jobs->'contracts', 0, 2147483647) then
+      perform check_keys(jobs, array['jobs', 'contracts'], '');
+      perform check_integer(jobs, '', 'contracts', 0, 2147483647);
+    end if;
+    validated_against := (jobs->'contracts')::numeric;
     jobs := jobs->'jobs';
   end if;
   single := jsonb_typeof(jobs) = 'object';
@@ -387,6 +403,7 @@ begin
     end loop;
   end if;
 
+  perform commit_synchronously();
   with item as materialized (
     select
       (x.e->>'id')::uuid as id, x.e, g.type, g.queue, g.synthetic,

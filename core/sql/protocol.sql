@@ -43,7 +43,10 @@ begin
   end if;
   code := coalesce((complete(array[c.job_id], array[c.claim_id], array[c.claim_no], array[(args->'result')::text]))[1], 0);
   perform refuse_lost(code);
-  return case when code = 3 then '{"state":"failed","reason":"output"}' else '{"state":"succeeded"}' end;
+  if code <> 3 then
+    return '{"state":"succeeded"}';
+  end if;
+  return (select jsonb_build_object('state', outcome_state(o.state), 'reason', o.reason) from outcome o where o.job_id = c.job_id)::text;
 end $$;
 
 create or replace function rpc_fail(args jsonb) returns text
@@ -63,7 +66,7 @@ begin
   perform check_integer(args, '', 'delayMs', 0, 31536000000);
   answer := fail(jsonb_build_array(jsonb_build_object('id', c.job_id, 'claim', c.claim_id, 'number', c.claim_no, 'error', '{}'::jsonb)
     || (args - 'claim')
-    || jsonb_build_object('retryable', not args ? 'retryable' or arg_boolean(args, 'retryable'), 'uncertain', arg_boolean(args, 'uncertain'))))::jsonb->0;
+    || jsonb_build_object('retryable', coalesce(args->'retryable', 'null') = 'null' or arg_boolean(args, 'retryable'), 'uncertain', arg_boolean(args, 'uncertain'))))::jsonb->0;
   if answer ? 'error' then
     perform refuse_lost(2);
   end if;

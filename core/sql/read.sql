@@ -138,7 +138,7 @@ language sql stable security definer set search_path from current set jit = off 
       jsonb_strip_nulls(jsonb_build_object('reason', o.reason, 'uncertain', nullif(o.uncertain, false),
         'error', (select jsonb_build_object('name', a.error_name, 'message', a.error_message) from attempt a
           where o.state = 'f' and a.job_id = p_id and a.attempt = o.attempt),
-        'started', case when o.state = 'c' then o.attempt > 0 or o.uncertain end)) || coalesce(o.detail, '{}')
+        'started', case when o.state = 'c' then o.attempt > 0 or o.uncertain end)) || coalesce(o.detail - 'at', '{}')
     from outcome o where o.job_id = p_id
   )
   select e.at, e.kind, e.attempt, e.data from entry e order by e.at, e.place, e.attempt

@@ -14,6 +14,7 @@ declare
   made uuid := uuid7();
   earlier uuid;
 begin
+  perform commit_synchronously();
   insert into redrive_request (request_id, source_id, job_id, at, actor, reason)
   values (request->>'requestId', source.id, made, at, request->>'actor', request->>'reason')
   on conflict do nothing;

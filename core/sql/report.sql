@@ -8,7 +8,7 @@ create or replace function outcome_state(code "char") returns text language sql 
 $$;
 
 -- Completes jobs under their fences. Returns an empty array when all were accepted, else per job:
--- 0 accepted, 1 settled before by this same report, 2 lease lost, 3 result too large (the job is failed).
+-- 0 accepted, 1 settled before by this same report, 2 lease lost, 3 result too large (the attempt ended as an output failure).
 create or replace function complete(p_jobs uuid[], p_claims uuid[], p_numbers int2[], p_results text[]) returns int2[]
 language plpgsql security definer set search_path from current
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
@@ -27,6 +27,7 @@ declare
   ended_rows runtime[];
   effects jsonb := '[]';
 begin
+  perform commit_synchronously();
   select s.max_payload_bytes into max_bytes from settings s;
   select array_agg(x.place::int2) into too_large from unnest(p_results) with ordinality x (result, place)
   where octet_length(x.result) > max_bytes;
@@ -73,7 +74,10 @@ begin
   end if;
   return (
     select array_agg((case
-      when g.place::int2 = any (too_large) then 3
+      -- Ended by its result, now or by this report before; any other claim of the job is not this one's to end.
+      when g.place::int2 = any (too_large) then case when exists (
+          select from attempt a where a.job_id = g.job_id and a.claim_id = g.claim_id and a.claim_no = g.claim_no
+            and a.reported and a.cause in ('output', 'cancel')) then 3 else 2 end
       when o.finished_at = at then 0
       when o.state = 's' then 1
       else 2 end)::int2 order by g.place)
@@ -85,6 +89,7 @@ end $$;
 create or replace function end_job(r runtime, at timestamptz, state "char", reason text, uncertain boolean, detail jsonb default null)
 returns void language plpgsql set search_path from current as $$
 begin
+  perform commit_synchronously();
   delete from runtime w where w.job_id = r.job_id;
   insert into outcome (job_id, lane_id, state, attempt, claim_id, claim_no, worker_id, claimed_at, ready_at, finished_at, uncertain, reason, detail)
   values (r.job_id, r.lane_id, state, r.attempt, r.claim_id, r.claim_no, r.worker_id, r.claimed_at, r.ready_at, at, uncertain, reason, detail);
@@ -196,6 +201,7 @@ declare
   chosen_detail jsonb;
   wake timestamptz;
 begin
+  perform commit_synchronously();
   select * into strict j from job where id = r.job_id;
   if r.cancel is not null then
     cause := 'cancel';
@@ -318,6 +324,7 @@ declare
   queues text[];
   types text[];
 begin
+  perform commit_synchronously();
   for given in
     select * from unnest(p_jobs, p_claims, p_numbers) with ordinality g (job_id, claim_id, claim_no, n) order by g.job_id
   loop
@@ -329,6 +336,8 @@ begin
       values (r.job_id, at, 'released', r.attempt, jsonb_build_object('fence', fence_text(r.claim_id, r.claim_no),
         'reason', left(p_reason, 2000), 'started', p_started, 'workerId', r.worker_id, 'claimedAt', iso(r.claimed_at)));
       if r.cancel is not null then
+        -- A released attempt is not counted: whether one had started is told by what is uncertain, and by the event.
+        r.attempt := r.attempt - 1;
         perform end_job(r, at, 'c', 'canceled', r.uncertain or p_started, r.cancel);
       else
         update runtime w set state = 'r', attempt = w.attempt - 1, uncertain = w.uncertain or p_started, wake_at = null, claim_id = null, claim_no = null,

@@ -78,7 +78,7 @@ create table idempotency (
   key text collate "C" primary key,
   job_id uuid not null,
   expires_at timestamptz not null,
-  -- What the caller sent, but for the payload, which the job keeps.
+  -- What the caller sent, but for the payload, which the job keeps, and of which there is a hash.
   definition jsonb not null
 );
 create index idempotency_expiry on idempotency (expires_at);

@@ -9,5 +9,6 @@ mod evidence;
 mod language;
 mod plans;
 mod races;
+mod reports;
 mod roles;
 mod spread;
