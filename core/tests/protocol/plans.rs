@@ -23,6 +23,22 @@ fn t09_lying_statistics_take_no_more_than_asked() {
         assert_eq!(claim(database.connection(), 5, 30_000).len(), 5);
         assert_eq!(database.count("(select from runtime where state = 'a')"), 5);
         assert_eq!(database.count("(select from runtime where state = 'r')"), 45);
+
+        // A limit holds under the same plan.
+        rpc(
+            database.connection(),
+            "rpc_endpoints_configure",
+            json!({"name": "pay", "maxConcurrency": 5, "actor": "test"}),
+        );
+        enqueue(database.connection(), json!({"type": "gated", "endpoint": "pay"}));
+        database.sql("analyze runtime; analyze job; analyze gate");
+        let batch: Vec<_> = (0..49).map(|_| json!({"type": "gated", "endpoint": "pay"})).collect();
+        rpc(database.connection(), "enqueue", json!(batch));
+        for expected in [5, 0] {
+            let args = json!({"handlers": [{"type": "gated"}], "limit": 50});
+            assert_eq!(rpc(database.connection(), "rpc_claim", args).as_array().map(Vec::len), Some(expected));
+        }
+        assert_eq!(database.count("(select from runtime where state = 'a')"), 10);
     });
 }
 
