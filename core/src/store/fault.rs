@@ -95,9 +95,11 @@ fn missing_right(message: &str) -> &'static str {
     }
 }
 
-/// Whether the transaction was chosen to give way and the same statement may simply be sent again.
+/// Whether the transaction was chosen to give way and the same statement may simply be sent again. A key that is taken
+/// means the same: only the first send of this very statement, still at work when its connection broke, can have made it,
+/// and what it made is recognized as soon as it has committed.
 pub fn gave_way(error: &Error) -> bool {
-    matches!(sqlstate(error), Some("40001" | "40P01"))
+    matches!(sqlstate(error), Some("40001" | "40P01" | "23505"))
 }
 
 /// Whether an object was not found, which may mean that the schema has not been migrated.

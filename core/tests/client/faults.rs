@@ -196,6 +196,30 @@ fn a_lost_reply_makes_no_second_job() {
     });
 }
 
+/// The connection breaks while the first send is still at work: the second meets what it is about to commit.
+#[test]
+fn a_second_send_that_overtakes_the_first_makes_no_second_job() {
+    on_each_server("overtaken", |database| {
+        let proxy = Proxy::start(&database.url);
+        let client = client_at(&proxy.url(), database, json!({"poolSize": 1}));
+        call(&client, "schemaVersion", json!({}));
+        database.sql(
+            "create function linger() returns trigger language plpgsql as $$ begin perform pg_sleep(0.6); return null; end $$;
+             create trigger linger after insert on runtime for each row execute function linger()",
+        );
+        proxy.break_off(3000);
+        let made = thread::scope(|scope| {
+            scope.spawn(|| {
+                eventually("the connection breaks", Duration::from_secs(10), || proxy.lost.load(Ordering::SeqCst) > 0);
+                proxy.heal();
+            });
+            call(&client, "enqueue", json!({"type": "t", "payload": "x".repeat(3000)}))
+        });
+        assert_eq!(made["replayed"], true, "the first send was not at work any more: {made}");
+        assert_eq!(database.count("job"), 1);
+    });
+}
+
 #[test]
 fn a_claim_whose_reply_was_lost_gives_the_same_rows() {
     on_each_server("lost_claim", |database| {

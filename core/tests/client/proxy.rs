@@ -12,6 +12,8 @@ pub struct Proxy {
     /// While set, a statement that contains this many bytes or more loses its reply with its connection.
     lose_from: Arc<AtomicUsize>,
     pub lost: Arc<AtomicUsize>,
+    /// The connection breaks before the server has answered.
+    hasty: Arc<AtomicBool>,
     swallow: Arc<AtomicBool>,
 }
 
@@ -24,9 +26,11 @@ impl Proxy {
             port: listener.local_addr().unwrap().port(),
             lose_from: Arc::new(AtomicUsize::new(usize::MAX)),
             lost: Arc::new(AtomicUsize::new(0)),
+            hasty: Arc::new(AtomicBool::new(false)),
             swallow: Arc::new(AtomicBool::new(false)),
         };
         let (lose_from, lost, swallow) = (proxy.lose_from.clone(), proxy.lost.clone(), proxy.swallow.clone());
+        let hasty = proxy.hasty.clone();
         thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else {
@@ -36,9 +40,17 @@ impl Proxy {
                 forward(client.try_clone().unwrap(), server.try_clone().unwrap(), {
                     let (lose_from, lost, swallow, cut) =
                         (lose_from.clone(), lost.clone(), swallow.clone(), cut.clone());
+                    let (hasty, client) = (hasty.clone(), client.try_clone().unwrap());
                     move |bytes| {
                         if bytes >= lose_from.load(Ordering::SeqCst) && !cut.swap(true, Ordering::SeqCst) {
                             lost.fetch_add(1, Ordering::SeqCst);
+                            if hasty.load(Ordering::SeqCst) {
+                                let client = client.try_clone().unwrap();
+                                thread::spawn(move || {
+                                    thread::sleep(Duration::from_millis(50));
+                                    client.shutdown(Shutdown::Both).ok();
+                                });
+                            }
                         }
                         !swallow.load(Ordering::SeqCst)
                     }
@@ -65,6 +77,13 @@ impl Proxy {
     /// Loses the reply to the next statement of at least this many bytes on each connection.
     pub fn lose_replies(&self, from_bytes: usize) {
         self.lose_from.store(from_bytes, Ordering::SeqCst);
+    }
+
+    /// The same, but the connection breaks while the server is still at work.
+    #[allow(dead_code)] // The worker's tests share this file and only lose replies.
+    pub fn break_off(&self, from_bytes: usize) {
+        self.hasty.store(true, Ordering::SeqCst);
+        self.lose_replies(from_bytes);
     }
 
     /// Lets everything through again.

@@ -26,8 +26,7 @@ pub fn complete(link: &mut Link, args: &str, wanted: &dyn Fn() -> bool) -> Resul
         Some((claim, reason)) => {
             let report = output_failure(claim.as_deref(), &reason)?;
             let answer = ask(link, "fail", &report, wanted)?;
-            refuse_lost(&answer)?;
-            Ok(json!({"state": "failed", "reason": "output"}).to_string())
+            settled_as(&answer)
         }
     }
 }
@@ -79,7 +78,8 @@ fn output_failure(claim: Option<&str>, reason: &Error) -> Result<String> {
     Ok(Value::from(vec![report]).to_string())
 }
 
-fn refuse_lost(answer: &str) -> Result<()> {
+/// The end that one report led to: `failed`, or `canceled` after a cancel request.
+fn settled_as(answer: &str) -> Result<String> {
     let answers: Value = serde_json::from_str(answer)
         .map_err(|_| Error::new(Kind::Internal, "fail answered something that is not JSON"))?;
     match answers[0]["error"].as_str() {
@@ -87,7 +87,7 @@ fn refuse_lost(answer: &str) -> Result<()> {
             Kind::LeaseLost,
             "the claim is no longer current: its attempt was settled, recovered or claimed again",
         )),
-        None => Ok(()),
+        None => Ok(answers[0].to_string()),
     }
 }
 
