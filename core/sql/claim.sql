@@ -297,7 +297,9 @@ begin
     perform refuse('invalid_argument', 'queues must be names of 1 to 200 bytes', '{"field":"queues"}');
   end if;
 
-  -- Nothing is taken again when the same claim is asked for once more after a lost reply.
+  -- Nothing is taken again when the same claim is asked for once more after a lost reply, nor while the first send of it
+  -- is still at work.
+  perform pg_advisory_xact_lock(hashtextextended(this_claim::text, 0));
   if not exists (select from claimed(this_claim)) then
     perform promote(greatest(100, max_jobs));
     perform recover(greatest(100, max_jobs));

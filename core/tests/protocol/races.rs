@@ -107,6 +107,28 @@ fn t10_attempts_are_the_starts() {
     });
 }
 
+/// A claim that is sent again while its first send is still at work gets the same rows, and no more than were asked for.
+#[test]
+fn a_claim_sent_twice_takes_its_rows_once() {
+    support::on_each_server("twice", |database| {
+        let mut first = database.another_connection();
+        let mut second = database.another_connection();
+        rpc(&mut first, "enqueue", json!(vec![json!({"type": "t"}); 5]));
+        let asked = json!({"handlers": [{"type": "t"}], "limit": 2, "claimId": "01890a5d-ac96-474b-bcce-b302099a8057"});
+        first.batch("begin").expect("begin");
+        let rows = rpc(&mut first, "rpc_claim", asked.clone());
+        let again = std::thread::scope(|scope| {
+            let again = scope.spawn(|| rpc(&mut second, "rpc_claim", asked.clone()));
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            first.batch("commit").expect("commit");
+            again.join().expect("the second send")
+        });
+        assert_eq!(rows.as_array().map(Vec::len), Some(2));
+        assert_eq!(again, rows);
+        assert_eq!(database.count("(select from runtime where state = 'a')"), 2);
+    });
+}
+
 /// Fifty connections race for one key, half of them roll back: one live job per round if anyone committed.
 #[test]
 fn t28_a_key_names_one_job_however_many_race() {
