@@ -1,8 +1,9 @@
 //! What may be typed: the commands and the options they share.
 
 use crate::commands::{
-    cancel::Cancel, dev::Dev, enqueue::Enqueue, grant::Grant, job::Job, jobs::Jobs, migrate::Migrate,
-    preview_policy::PreviewPolicy, prune::Prune, redrive::Redrive, status::Status, workers::Workers,
+    cancel::Cancel, contracts::Contracts, dev::Dev, endpoint::Endpoint, endpoints::Endpoints, enqueue::Enqueue,
+    errors::Errors, grant::Grant, job::Job, jobs::Jobs, migrate::Migrate, preview_policy::PreviewPolicy, prune::Prune,
+    queue::Queue, queues::Queues, redrive::Redrive, replay::Replay, run::Run, status::Status, workers::Workers,
 };
 use clap::{Args, Parser, Subcommand};
 
@@ -10,7 +11,7 @@ const EXIT_CODES: &str = "Exit codes:
   0    done
   1    refused or failed; the error's code is the first word of the message
   2    usage: an argument is missing, unknown or outside its bounds
-  3    not found: no such job or role
+  3    not found: no such job, run, endpoint, queue, contract or role
   4    the database cannot be reached, is read-only or did not answer in time
   5    the schema is missing, too old or too new for this program: see `drayhorse migrate`
   6    the database role lacks a right
@@ -58,10 +59,18 @@ pub enum Command {
     Enqueue(Enqueue),
     Cancel(Cancel),
     Redrive(Redrive),
+    Replay(Replay),
+    Run(Run),
+    Endpoints(Endpoints),
+    Endpoint(Endpoint),
+    Queues(Queues),
+    Queue(Queue),
+    Contracts(Contracts),
     PreviewPolicy(PreviewPolicy),
     Prune(Prune),
     Grant(Grant),
     /// Take the rights of one kind of user from a database role.
     Revoke(Grant),
     Workers(Workers),
+    Errors(Errors),
 }

@@ -1,4 +1,4 @@
-//! Which jobs: the options that `jobs`, `redrive` and `status` share.
+//! Which jobs: the options that `jobs`, `redrive` and `replay` share.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -27,11 +27,6 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether nothing was asked for.
-    pub fn is_empty(&self) -> bool {
-        self.to_json().is_empty()
-    }
-
     /// The bridge's filter.
     pub fn to_json(&self) -> Map<String, Value> {
         let texts =

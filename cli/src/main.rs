@@ -8,6 +8,8 @@ mod args;
 mod commands;
 mod failure;
 mod filter;
+mod gate;
+mod repeat;
 mod session;
 mod table;
 mod text;
@@ -36,6 +38,10 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<(), Failure> {
+    // What needs no database must not start a private one.
+    if let Command::Errors(command) = arguments.command {
+        return command.run(&arguments.connection);
+    }
     let session = Session::open(&arguments.connection)?;
     let result = match arguments.command {
         Command::Dev(command) => command.run(&session),
@@ -46,11 +52,19 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Enqueue(command) => command.run(&session),
         Command::Cancel(command) => command.run(&session),
         Command::Redrive(command) => command.run(&session),
+        Command::Replay(command) => command.run(&session),
+        Command::Run(command) => command.run(&session),
+        Command::Endpoints(command) => command.run(&session),
+        Command::Endpoint(command) => command.run(&session),
+        Command::Queues(command) => command.run(&session),
+        Command::Queue(command) => command.run(&session),
+        Command::Contracts(command) => command.run(&session),
         Command::PreviewPolicy(command) => command.run(&session),
         Command::Prune(command) => command.run(&session),
         Command::Grant(command) => command.run(&session, "grant"),
         Command::Revoke(command) => command.run(&session, "revoke"),
         Command::Workers(command) => command.run(&session),
+        Command::Errors(command) => command.run(&arguments.connection),
     };
     session.close();
     result

@@ -46,17 +46,12 @@ impl Session {
 
     /// Writes lines that are already safe for a terminal.
     pub fn say(&self, lines: &str) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
-        out.write_all(lines.as_bytes())?;
-        if !lines.ends_with('\n') {
-            out.write_all(b"\n")?;
-        }
-        Ok(out.flush()?)
+        say(lines)
     }
 
     /// Writes a JSON document.
     pub fn say_json(&self, value: &Value) -> Result<(), Failure> {
-        self.say(&text::json(value, true))
+        say_json(value)
     }
 
     /// Asks on the terminal. Without one, somebody has to have said yes beforehand.
@@ -83,8 +78,42 @@ impl Session {
     }
 }
 
-/// Who acts, when `--actor` does not say so: the account at the terminal.
+/// Writes lines that are already safe for a terminal to standard output.
+pub fn say(lines: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(lines.as_bytes())?;
+    if !lines.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Writes a JSON document to standard output.
+pub fn say_json(value: &Value) -> Result<(), Failure> {
+    say(&text::json(value, true))
+}
+
+/// Who acts, when `--actor` does not say so: the account at the terminal. In containers no variable names it.
 pub fn default_actor() -> String {
     let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
-    format!("cli:{}", user.as_deref().unwrap_or("unknown"))
+    format!("cli:{}", user.or_else(account).as_deref().unwrap_or("unknown"))
+}
+
+/// The name of the account this process runs as, else its number.
+#[cfg(unix)]
+fn account() -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = accounts.lines().find_map(|account| {
+        let mut fields = account.split(':');
+        let name = fields.next()?;
+        (fields.nth(1) == Some(uid.as_str())).then(|| name.to_owned())
+    });
+    Some(named.unwrap_or(uid))
+}
+
+#[cfg(not(unix))]
+fn account() -> Option<String> {
+    std::env::var("USERNAME").ok()
 }

@@ -58,9 +58,30 @@ pub struct Enqueue {
     /// The destination the job talks to.
     #[arg(long)]
     endpoint: Option<String>,
-    /// A test: one attempt, counted nowhere.
+    /// A test of the endpoint: one attempt, also through an open circuit, counted nowhere.
     #[arg(long)]
     synthetic: bool,
+    /// Wait until that job has ended so; when it ends otherwise this one is skipped.
+    #[arg(long, value_name = "ID:succeeded|failed", value_parser = parse_after)]
+    after: Option<After>,
+    /// The run it joins.
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+}
+
+/// The job another one waits for, and how that has to end.
+#[derive(Clone)]
+struct After {
+    job_id: String,
+    on: String,
+}
+
+/// `ID:succeeded` or `ID:failed`.
+fn parse_after(typed: &str) -> Result<After, String> {
+    match typed.rsplit_once(':') {
+        Some((job_id, on @ ("succeeded" | "failed"))) => Ok(After { job_id: job_id.to_owned(), on: on.to_owned() }),
+        _ => Err("give the job's id and how it has to end, ID:succeeded or ID:failed".to_owned()),
+    }
 }
 
 impl Enqueue {
@@ -110,6 +131,8 @@ impl Enqueue {
             "tags": if self.tag.is_empty() { Value::Null } else { json!(self.tag) },
             "idempotencyKey": key,
             "endpoint": self.endpoint,
+            "after": self.after.as_ref().map(|after| json!({"jobId": after.job_id, "on": after.on})),
+            "runId": self.run,
             "synthetic": if self.synthetic { json!(true) } else { Value::Null },
         });
         let Value::Object(all) = all else { unreachable!("json! of an object is an object") };

@@ -57,9 +57,11 @@ fn facts(job: &Value) -> Vec<(&'static str, String)> {
         ("attempt", format!("{} of {}", job["attempt"], job["maxAttempts"])),
     ];
     for reason in job["waiting"].as_array().into_iter().flatten() {
-        rows.push(("waits", waits(reason)));
+        rows.push(("waits", text::value(&reason["message"])));
+        rows.extend(given("  helps", &reason["action"]));
     }
     rows.extend(given("ended", &job["reason"]));
+    rows.extend(helps_ended(job).map(|action| ("  helps", action)));
     rows.extend(error_line(&job["lastError"]).map(|error| ("last error", error)));
     rows.extend(given("endpoint", &job["endpoint"]));
     rows.extend(given("worker", &job["worker"]));
@@ -82,7 +84,9 @@ fn facts(job: &Value) -> Vec<(&'static str, String)> {
     if job["tags"].as_array().is_some_and(|tags| !tags.is_empty()) {
         rows.push(("tags", text::value(&job["tags"])));
     }
-    rows.extend(given("effect key", &job["idempotencyKey"]));
+    if job["idempotencyKey"] != job["id"] {
+        rows.extend(given("effect key", &job["idempotencyKey"]));
+    }
     rows.extend(given("progress", &job["progress"]));
     rows.extend(given("made from", &job["sourceId"]));
     for repeated in job["redrivenTo"].as_array().into_iter().flatten() {
@@ -98,12 +102,22 @@ fn given(name: &'static str, value: &Value) -> Option<(&'static str, String)> {
     (!value.is_null()).then(|| (name, text::value(value)))
 }
 
-fn waits(reason: &Value) -> String {
-    let message = text::value(&reason["message"]);
-    match reason["action"].as_str() {
-        Some(action) => format!("{message} (what helps: {})", text::line(action)),
-        None => message,
+/// What an operator does about a job that ended badly, unless somebody has repeated it.
+fn helps_ended(job: &Value) -> Option<String> {
+    let repeated = job["redrivenTo"].as_array().is_some_and(|made| !made.is_empty());
+    let (failed, uncertain) = (job["state"] == "failed", job["uncertain"] == true);
+    if repeated || job["synthetic"] == true || !(failed || uncertain && job["state"] == "canceled") {
+        return None;
     }
+    let id = text::value(&job["id"]);
+    let action = match job["reason"].as_str() {
+        Some("exhausted") => format!("when the destination works again, drayhorse redrive {id}"),
+        Some("deadline") => format!("if it is still wanted, drayhorse replay {id}"),
+        _ if failed => format!("fix the cause, then drayhorse replay {id}"),
+        _ => format!("nothing; to repeat it, drayhorse replay {id}"),
+    };
+    let reconcile = if uncertain { "its effect may have happened, reconcile with the destination first; " } else { "" };
+    Some(format!("{reconcile}{action}"))
 }
 
 fn duration(ms: &Value) -> Option<String> {
@@ -149,7 +163,12 @@ fn events(timeline: &Value) -> String {
     table::render(&["  at", "event", "", "details"], &rows)
 }
 
-/// The event's own fields as one line: the delay it selected first, the fence last.
+/// Members of events that are told in words of their own, or that the row's other cells tell.
+const TOLD: [&str; 10] =
+    ["at", "kind", "attempt", "nextAttempt", "delayMs", "source", "runAt", "error", "worker", "fence"];
+
+/// The event's own fields as one line: the delay it selected first. A worker is told by its name, a fence, short, by
+/// the claim that set it; `--json` has all of it.
 fn explanation(event: &Map<String, Value>) -> String {
     let mut parts = Vec::new();
     if let Some(delay) = event.get("delayMs").and_then(duration) {
@@ -158,9 +177,16 @@ fn explanation(event: &Map<String, Value>) -> String {
     }
     parts.extend(event.get("runAt").and_then(Value::as_str).map(|at| format!("at {}", time::shown(at))));
     parts.extend(event.get("error").and_then(error_line));
-    let told = ["at", "kind", "attempt", "delayMs", "source", "runAt", "error"];
-    for (key, value) in event.iter().filter(|(key, value)| !told.contains(&key.as_str()) && !value.is_null()) {
+    parts.extend(event.get("worker").map(|worker| format!("worker {}", text::value(worker))));
+    let is_repeated = |key: &str, value: &Value| {
+        TOLD.contains(&key)
+            || key == "workerId" && event.contains_key("worker")
+            || key == "cause" && value == "error" && event.contains_key("error")
+    };
+    for (key, value) in event.iter().filter(|(key, value)| !is_repeated(key, value) && !value.is_null()) {
         parts.push(format!("{} {}", text::line(key), text::value(value)));
     }
+    let fence = event.get("fence").filter(|_| event["kind"] == "claimed");
+    parts.extend(fence.map(|fence| format!("fence {}", text::cut(&text::value(fence), 8))));
     parts.join(" · ")
 }

@@ -95,22 +95,60 @@ impl Queue {
         Client::connect(&self.url, &json!({"schema": self.schema}).to_string()).expect("the core connects")
     }
 
-    /// A job that has failed for good.
-    pub fn failed_job(&self, args: &[&str], message: &str) -> String {
-        let id = self.run(&[&["enqueue"], args, &["--max-attempts", "1"]].concat()).ok().trim().to_owned();
+    /// A job enqueued by the program; its id.
+    pub fn enqueued(&self, args: &[&str]) -> String {
+        self.run(&[&["enqueue"], args].concat()).ok().trim().to_owned()
+    }
+
+    /// One job of this type under a lease, if one is admitted: what a worker's loop gets.
+    pub fn claim(&self, kind: &str) -> Option<Value> {
+        let handlers = json!([{"type": kind, "version": "1"}]);
         let client = self.client();
-        let kind = args[0];
-        let claims = call(
+        let mut claims = call(
             &client,
             "claim",
-            json!({"queues": ["default"], "handlers": [{"type": kind, "version": "1"}], "limit": 1, "leaseMs": 60_000}),
+            json!({"queues": self.queues(), "handlers": handlers, "limit": 1, "leaseMs": 60_000}),
         );
-        assert_eq!(claims[0]["id"], id.as_str());
-        let claim = json!({"id": id, "fence": claims[0]["fence"]});
+        client.close();
+        claims.as_array_mut().and_then(Vec::pop).map(|claim| json!({"id": claim["id"], "fence": claim["fence"]}))
+    }
+
+    /// Every queue in use.
+    fn queues(&self) -> Value {
+        let queues = self.json(&["queues"]);
+        queues.as_array().expect("an array").iter().map(|queue| queue["name"].clone()).collect()
+    }
+
+    /// Reports that the attempt failed.
+    pub fn fail(&self, claim: &Value, message: &str) {
         let error = json!({"name": "Boom", "message": message, "stack": format!("at {message}\nat main")});
+        let client = self.client();
         call(&client, "fail", json!({"claim": claim, "error": error}));
         client.close();
+    }
+
+    /// A job that has failed for good.
+    pub fn failed_job(&self, args: &[&str], message: &str) -> String {
+        let id = self.enqueued(&[args, &["--max-attempts", "1"]].concat());
+        let claim = self.claim(args[0]).expect("the job is admitted");
+        assert_eq!(claim["id"], id.as_str());
+        self.fail(&claim, message);
         id
+    }
+
+    /// A worker process that is alive and handles these types in these queues.
+    pub fn register_worker(&self, name: &str, queues: &[&str], types: &[&str]) {
+        let handlers: Vec<Value> = types.iter().map(|kind| json!({"type": kind, "version": "1"})).collect();
+        let info = json!({"name": name, "host": "h", "pid": 7, "language": "rust", "queues": queues,
+            "handlers": handlers, "slots": 4});
+        self.sql(&format!("select worker_start('{info}'::jsonb)"));
+    }
+
+    /// Statements in this schema, as its owner.
+    pub fn sql(&self, statements: &str) {
+        let mut database = postgres::Client::connect(&self.url, postgres::NoTls).expect("the test database is there");
+        let quoted = self.schema.replace('"', "\"\"");
+        database.batch_execute(&format!("set search_path = \"{quoted}\"; {statements}")).expect("the statements run");
     }
 }
 
