@@ -10,6 +10,7 @@ mod repair;
 mod tests;
 
 pub(crate) use decimal::Decimal;
+pub(crate) use path::{Step, along};
 pub use repair::{repair, sanitize_error, sanitize_text};
 
 use crate::error::{Error, Kind, Result};

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bridge;
+mod contract;
 pub mod embedded;
 pub mod enqueue;
 pub mod error;

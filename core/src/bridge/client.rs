@@ -5,6 +5,7 @@
 
 mod batch;
 mod call;
+mod contracts;
 mod pool;
 mod report;
 mod verbs;

@@ -53,6 +53,20 @@ fn many_jobs_keep_their_order_and_have_ids_that_grow() {
 }
 
 #[test]
+fn a_statement_knows_what_contracts_are_about() {
+    let args = r#"{"jobs":[{"payload":{"a" : 1},"type":"p\u0061y"},{"type":"b","options":{"version":"2"}},{"type":"c","payload":null}]}"#;
+    let statement = many(args).unwrap();
+    let jobs: Vec<_> =
+        statement.jobs().map(|job| (job.kind.into_owned(), job.version.into_owned(), job.payload)).collect();
+    assert_eq!(jobs[0], ("pay".into(), "1".into(), Some(r#"{"a" : 1}"#)));
+    assert_eq!(jobs[1], ("b".into(), "2".into(), None));
+    assert_eq!(jobs[2].2, Some("null"));
+    assert_eq!((statement.path(2), one(r#"{"type":"t"}"#).unwrap().path(0)), ("jobs[2].".into(), String::new()));
+    let sent: Value = serde_json::from_str(&statement.validated(7)).unwrap();
+    assert_eq!((&sent["contracts"], sent["jobs"].as_array().unwrap().len()), (&json!(7), 3));
+}
+
+#[test]
 fn refusals_name_the_field_and_the_bound() {
     use Kind::{InvalidArgument, PayloadInvalid, PolicyInvalid};
     let long = "ä".repeat(101);

@@ -56,13 +56,44 @@ pub(super) fn of(json: &str, root: &str, at: usize) -> (String, bool) {
             Level::Object(None) => {}
             Level::Array(index) => path.push_str(&format!("[{index}]")),
         }
-        if let Some((cut, _)) = path.char_indices().nth(MAX_PATH_CHARS) {
-            path.truncate(cut);
-            path.push('…');
+        if cut(&mut path) {
             break;
         }
     }
     (path, in_key)
+}
+
+/// One step of a path within a value that is at hand.
+pub(crate) enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+/// Adds steps to the path `root`.
+pub(crate) fn along<'a>(root: &str, steps: impl Iterator<Item = Step<'a>>) -> String {
+    let mut path = root.to_owned();
+    for step in steps {
+        match step {
+            Step::Key(key) => push_key(&mut path, &serde_json::Value::from(key).to_string()),
+            Step::Index(index) => path.push_str(&format!("[{index}]")),
+        }
+        if cut(&mut path) {
+            break;
+        }
+    }
+    path
+}
+
+/// Cuts a path that has become unreadable.
+fn cut(path: &mut String) -> bool {
+    match path.char_indices().nth(MAX_PATH_CHARS) {
+        Some((end, _)) => {
+            path.truncate(end);
+            path.push('…');
+            true
+        }
+        None => false,
+    }
 }
 
 /// The offset after the string that starts at `start`, or the length of the text and one if it has no end.

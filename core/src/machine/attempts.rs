@@ -39,6 +39,10 @@ pub(super) struct Attempt {
     /// Our own clock says the lease is over; a success may still be accepted.
     pub(super) lapsed: bool,
     pub(super) checkpoints: bool,
+    /// Its payload and its result must meet a contract.
+    pub(super) contracted: bool,
+    /// The payload has not been checked yet: no handler before that.
+    pub(super) unchecked: bool,
     /// A checkpoint was refused for holding another value: that is why it will fail.
     pub(super) conflict: bool,
     /// Its own limit ended it.
@@ -135,6 +139,8 @@ impl Attempts {
             abort: None,
             lapsed: false,
             checkpoints: row.extra.checkpoints,
+            contracted: row.extra.contract,
+            unchecked: row.extra.contract,
             conflict: false,
             limited: false,
             retry_delay_ms: self.retry_delay_ms,
@@ -154,7 +160,9 @@ impl Attempts {
         if self.free() == 0 {
             return None;
         }
-        let handle = self.waiting.pop_front()?;
+        let startable = |handle: &Handle| self.by_handle.get(handle).is_some_and(|attempt| !attempt.unchecked);
+        let place = self.waiting.iter().position(startable)?;
+        let handle = self.waiting.remove(place)?;
         let attempt = self.by_handle.get_mut(&handle)?;
         attempt.stage = Stage::Running;
         self.running += 1;

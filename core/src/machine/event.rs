@@ -61,6 +61,8 @@ pub struct Extra {
     pub ends_by_deadline: bool,
     /// The job has checkpoints of earlier attempts.
     pub checkpoints: bool,
+    /// Its type had a contract when it was enqueued.
+    pub contract: bool,
 }
 
 /// A lane as the database knows it.
@@ -200,6 +202,14 @@ pub struct Settling {
     pub reduced: bool,
 }
 
+/// A payload that is to be checked against its contract.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checking {
+    pub handle: Handle,
+    pub lane: Arc<LaneRow>,
+    pub payload: Option<Arc<str>>,
+}
+
 /// A statement of the pump. One is in flight at a time; after a lost connection the same one is sent again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Query {
@@ -221,6 +231,8 @@ pub enum Query {
     Claimed {
         claim: Uuid,
     },
+    /// Payloads under contract. Asks the database only for contracts that are not known yet.
+    Check(Vec<Checking>),
     /// All of one kind, in the order of their jobs.
     Settle(Vec<Settling>),
     Progress(Vec<(Claim, Arc<str>)>),
@@ -239,6 +251,8 @@ pub enum Answer {
     /// Lanes with work, and where it starts.
     Ready(Vec<(i64, i64)>),
     Rows(Vec<ClaimRow>),
+    /// Per payload: how its job fails, if it does.
+    Checked(Vec<Option<Failure>>),
     /// One verdict per settlement, or none when all were accepted.
     Settled(Vec<Verdict>),
     Done,
@@ -253,6 +267,7 @@ impl Query {
             Query::Survey { .. } => "survey",
             Query::Claim { .. } => "claim",
             Query::Claimed { .. } => "claimed",
+            Query::Check(_) => "check",
             Query::Settle(_) => "settle",
             Query::Progress(_) => "progress",
             Query::Sleep { .. } => "sleep",
@@ -270,6 +285,7 @@ impl Answer {
             Answer::Lanes(_) => "lanes",
             Answer::Ready(_) => "ready",
             Answer::Rows(_) => "rows",
+            Answer::Checked(_) => "checked",
             Answer::Settled(_) => "settled",
             Answer::Done => "done",
         }

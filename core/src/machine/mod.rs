@@ -7,6 +7,7 @@
 
 mod attempts;
 mod care;
+mod contracts;
 mod event;
 mod keeper;
 mod lanes;

@@ -99,7 +99,10 @@ impl Machine {
             return Some((Query::Settle(batch), None));
         }
         match self.end.phase() {
-            Phase::Running => self.next_look(now),
+            Phase::Running => match self.next_check() {
+                Some(check) => Some((check, None)),
+                None => self.next_look(now),
+            },
             Phase::Draining if self.may_unregister() => Some((Query::Unregister, None)),
             _ => None,
         }
@@ -190,6 +193,7 @@ impl Machine {
                 self.look.failed(now, 0);
                 self.take_rows(now, sent.claimed_ms, sent.at_ms, rows);
             }
+            (Query::Check(batch), Answer::Checked(refusals)) => self.understand_check(batch, refusals),
             (Query::Settle(batch), Answer::Settled(verdicts)) => {
                 self.settlements.accepted();
                 self.settled(now, batch, &verdicts, out);
@@ -299,6 +303,8 @@ impl Machine {
                 return;
             }
             Query::Settle(_) => self.pump.again = Some(sent),
+            // The jobs wait, and their check is the next statement again.
+            Query::Check(_) => {}
             Query::Register if passing => self.pump.again = Some(sent),
             Query::Register => return self.end.fatal(now, self.settings.grace_ms, error),
             // Values that are replaced ten times a second are not worth a second try; neither is a goodbye.

@@ -2,6 +2,7 @@
 //! [`crate::bridge::WorkerHandle`], which is all that bindings see of it.
 
 mod calls;
+mod contracts;
 mod options;
 mod outbox;
 mod report;
@@ -75,7 +76,7 @@ impl Worker {
     /// Hands reports to the machine.
     pub fn report(&self, reports: &str) -> Result<()> {
         for event in report::parse(reports)? {
-            self.shared.step(event);
+            self.shared.step(contracts::check_results(&self.shared, event));
         }
         Ok(())
     }

@@ -63,6 +63,7 @@ struct GivenExtra {
     idempotency_key: Option<String>,
     synthetic: bool,
     checkpoints: bool,
+    contract: bool,
     ends_by: Option<String>,
 }
 
@@ -95,6 +96,7 @@ pub(super) fn claim_row(connection: &Connection, claim: Uuid, row: &Row) -> Resu
             synthetic: extra.synthetic,
             ends_by_deadline: extra.ends_by.as_deref() == Some("deadline"),
             checkpoints: extra.checkpoints,
+            contract: extra.contract,
         },
     })
 }

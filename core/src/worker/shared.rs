@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use super::contracts::Contracts;
 use super::options::Options;
 use super::outbox::Outbox;
 use super::statements::Statements;
@@ -20,6 +21,7 @@ pub struct Shared {
     pub store: Arc<Store>,
     pub options: Options,
     pub statements: Statements,
+    pub contracts: Contracts,
     /// Where notifications for this worker go.
     pub channel: String,
     pub worker: AtomicI32,
@@ -61,6 +63,7 @@ impl Shared {
         };
         Shared {
             statements: Statements::new(store.schema()),
+            contracts: Contracts::default(),
             channel: format!("drayhorse_{}", Uuid::new_v4().simple()),
             worker: AtomicI32::new(0),
             started: Instant::now(),

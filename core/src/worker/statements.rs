@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::options::Options;
 use super::rows::{Columns, claim_row, fail_report, get, verdicts};
+use crate::contract::Contract;
 use crate::error::{Error, Kind, Result};
 use crate::machine::{Claim, ClaimRow, LaneRow, Release, Settlement, Settling, Verdict};
 use crate::store::{Connection, Param, Schema, Type};
@@ -28,6 +29,7 @@ pub struct Statements {
     tick: String,
     prune: String,
     seen: String,
+    contract: String,
 }
 
 const CLAIM_COLUMNS: &str = "job_id, claim_no, lane_id, seq, attempt, ends_ms, payload, extra";
@@ -60,6 +62,7 @@ impl Statements {
             tick: format!("select promoted, recovered, expired, more, next_ms from {}($1, $2)", f("tick")),
             prune: format!("select {}($1)", f("prune")),
             seen: format!("select {}($1, $2)", f("worker_seen")),
+            contract: format!("select {}($1::text::jsonb)", f("rpc_contracts_get")),
         }
     }
 
@@ -274,6 +277,13 @@ impl Statements {
     /// A sign of life.
     pub fn seen(&self, connection: &mut Connection, worker: i32, running: i32) -> Result<()> {
         connection.query(&self.seen, &[(&worker, Type::INT4), (&running, Type::INT4)]).map(|_| ())
+    }
+
+    /// The contract of a type in one version; none when there is none.
+    pub fn contract(&self, connection: &mut Connection, kind: &str, version: &str) -> Result<Option<Contract>> {
+        let args = serde_json::json!({"type": kind, "version": version}).to_string();
+        let text = connection.query_text(&self.contract, &[(&args, Type::TEXT)])?;
+        text.filter(|text| text != "null").map(|text| Contract::read(&text)).transpose()
     }
 
     /// A notification to ourselves.

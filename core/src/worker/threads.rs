@@ -157,6 +157,7 @@ fn answer(shared: &Shared, connection: &mut Connection, query: &Query) -> Result
             *async_commit,
         )?),
         Query::Claimed { claim } => Answer::Rows(statements.claimed(connection, *claim)?),
+        Query::Check(batch) => Answer::Checked(shared.contracts.check(connection, statements, batch)?),
         Query::Settle(batch) => Answer::Settled(statements.settle(connection, batch)?),
         Query::Progress(values) => {
             let all = values.iter().map(|(claim, value)| (*claim, &**value));

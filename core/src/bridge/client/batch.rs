@@ -4,14 +4,18 @@
 //! reaches only the caller it belongs to.
 
 use super::call::Ticket;
+use super::contracts::{Answer, Contracts};
 use super::pool::guarded;
 use super::verbs::{Outcome, Verb, ask, enqueued};
+use crate::enqueue::Statement;
 use crate::error::{Error, Kind, Result};
 use crate::store::Link;
 use std::collections::VecDeque;
 
 /// The most calls in one statement.
 const MOST: usize = 100;
+/// How often a batch is sent together when publications come in between.
+const SENDS: usize = 3;
 /// The most text in one statement: a batch of large payloads would only be slower.
 const MOST_BYTES: usize = 4 << 20;
 
@@ -37,7 +41,7 @@ pub fn gather(together: &mut Vec<Ticket>, queue: &mut VecDeque<Ticket>) {
 }
 
 /// Runs several enqueues as one statement, and each alone if that is refused.
-pub fn run(link: &mut Link, tickets: Vec<Ticket>, wanted: impl Fn() -> bool) {
+pub fn run(link: &mut Link, tickets: Vec<Ticket>, contracts: &Contracts, wanted: &dyn Fn() -> bool) {
     let mut ready = Vec::with_capacity(tickets.len());
     for mut ticket in tickets {
         match guarded(link, |_| ticket.call.prepare().map(|_| ())) {
@@ -45,14 +49,18 @@ pub fn run(link: &mut Link, tickets: Vec<Ticket>, wanted: impl Fn() -> bool) {
             Err(error) => ticket.finish(Err(error)),
         }
     }
-    if ready.len() > 1 {
-        match guarded(link, |link| shared(link, &mut ready, &wanted)) {
-            Ok(answers) => {
+    for _ in 0..SENDS {
+        if ready.len() < 2 {
+            break;
+        }
+        match guarded(link, |link| shared(link, &mut ready, contracts, wanted)) {
+            Ok(Some(answers)) => {
                 for (ticket, answer) in ready.into_iter().zip(answers) {
                     ticket.finish(Ok(answer));
                 }
                 return;
             }
+            Ok(None) => {}
             // Sending each alone would only wait as long again, a hundred times.
             Err(error) if error.kind() == Kind::ConnectionLost => {
                 for ticket in ready {
@@ -60,11 +68,11 @@ pub fn run(link: &mut Link, tickets: Vec<Ticket>, wanted: impl Fn() -> bool) {
                 }
                 return;
             }
-            Err(_) => {}
+            Err(_) => break,
         }
     }
     for mut ticket in ready {
-        let result = guarded(link, |link| match Verb::Enqueue.run(link, &mut ticket.call, &|| wanted())? {
+        let result = guarded(link, |link| match Verb::Enqueue.run(link, &mut ticket.call, contracts, wanted)? {
             Outcome::Answer(answer) => Ok(answer),
             Outcome::AskAgain(_) => Err(Error::new(Kind::Internal, "an enqueue does not wait")),
         });
@@ -72,18 +80,48 @@ pub fn run(link: &mut Link, tickets: Vec<Ticket>, wanted: impl Fn() -> bool) {
     }
 }
 
-fn shared(link: &mut Link, tickets: &mut [Ticket], wanted: impl Fn() -> bool) -> Result<Vec<String>> {
-    let mut text = String::from("[");
-    for (i, ticket) in tickets.iter_mut().enumerate() {
-        if i > 0 {
+/// Sends the enqueues whose payloads fit their contracts; the others get their errors and are taken out. None when a
+/// publication came in between.
+fn shared(
+    link: &mut Link,
+    tickets: &mut Vec<Ticket>,
+    contracts: &Contracts,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Option<Vec<String>>> {
+    let statements: Vec<&Statement> = tickets.iter_mut().map(|ticket| ticket.call.prepare()).collect::<Result<_>>()?;
+    let covering = contracts.covering(link, &statements, wanted)?;
+    let verdicts: Vec<Option<Error>> =
+        statements.iter().enumerate().map(|(n, statement)| covering.check(n, statement).err()).collect();
+    let mut text = String::from(r#"{"jobs":["#);
+    for (statement, _) in statements.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_none()) {
+        if !text.ends_with('[') {
             text.push(',');
         }
-        text.push_str(ticket.call.prepare()?);
+        text.push_str(&statement.text);
     }
-    text.push(']');
-    let answers = enqueued(&ask(link, "enqueue", &text, wanted)?)?;
-    if answers.len() != tickets.len() {
-        return Err(Error::new(Kind::Internal, "enqueue answered another number of jobs than it was given"));
+    text.push_str(&format!(r#"],"contracts":{}}}"#, covering.version()));
+    let (sound, violating): (Vec<_>, Vec<_>) =
+        std::mem::take(tickets).into_iter().zip(verdicts).partition(|(_, verdict)| verdict.is_none());
+    tickets.extend(sound.into_iter().map(|(ticket, _)| ticket));
+    for (ticket, verdict) in violating {
+        if let Some(error) = verdict {
+            ticket.finish(Err(error));
+        }
     }
-    Ok(answers.iter().map(|answer| answer.get().to_owned()).collect())
+    if tickets.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    match Answer::read(ask(link, "enqueue", &text, wanted)?)? {
+        Answer::Enqueued(answers) => {
+            let answers = enqueued(&answers)?;
+            if answers.len() != tickets.len() {
+                return Err(Error::new(Kind::Internal, "enqueue answered another number of jobs than it was given"));
+            }
+            Ok(Some(answers.iter().map(|answer| answer.get().to_owned()).collect()))
+        }
+        Answer::Stale(version) => {
+            contracts.stale(covering.version(), version);
+            Ok(None)
+        }
+    }
 }

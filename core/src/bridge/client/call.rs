@@ -2,6 +2,7 @@
 
 use super::super::Done;
 use super::verbs::Verb;
+use crate::enqueue::Statement;
 use crate::error::Result;
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 pub struct Call {
     pub verb: Verb,
     pub args: String,
-    /// Set at the first run: the text that is sent, with the ids made in it, the same at every repetition.
-    pub prepared: Option<String>,
+    /// Of enqueues, set at the first run: what is sent, with the ids made in it, the same at every repetition.
+    pub prepared: Option<Statement>,
     /// Of `wait`: when it was submitted, and the pause before the next look.
     pub since: Instant,
     pub pause: Duration,

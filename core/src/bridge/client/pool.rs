@@ -7,6 +7,7 @@
 use super::super::Done;
 use super::batch;
 use super::call::{Call, Delayed, Ticket};
+use super::contracts::Contracts;
 use super::verbs::Outcome;
 use crate::error::{Error, Kind, Result};
 use crate::store::{Link, Store};
@@ -51,6 +52,7 @@ pub struct Pool {
     state: Mutex<State>,
     changed: Condvar,
     size: usize,
+    contracts: Contracts,
 }
 
 thread_local! {
@@ -62,7 +64,7 @@ impl Pool {
     pub fn new(store: Arc<Store>) -> Arc<Pool> {
         let size = store.options().pool_size;
         let state = State { store: Some(store), ..State::default() };
-        Arc::new(Pool { state: Mutex::new(state), changed: Condvar::new(), size })
+        Arc::new(Pool { state: Mutex::new(state), changed: Condvar::new(), size, contracts: Contracts::default() })
     }
 
     /// Puts the call in the queue and starts a thread if none is free.
@@ -246,14 +248,14 @@ impl Pool {
 
     fn run(&self, link: &mut Link, mut tickets: Vec<Ticket>) {
         if tickets.len() > 1 {
-            return batch::run(link, tickets, || self.wanted());
+            return batch::run(link, tickets, &self.contracts, &|| self.wanted());
         }
         let Some(mut ticket) = tickets.pop() else {
             return;
         };
         match guarded(link, |link| {
             let call = &mut ticket.call;
-            call.verb.run(link, call, &|| self.wanted())
+            call.verb.run(link, call, &self.contracts, &|| self.wanted())
         }) {
             Ok(Outcome::Answer(text)) => ticket.finish(Ok(text)),
             Ok(Outcome::AskAgain(after)) => self.delay(ticket, after),

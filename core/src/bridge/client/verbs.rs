@@ -1,13 +1,15 @@
 //! The verbs: which function of the schema answers each, and the few that do more than call one.
 
 use super::call::Call;
+use super::contracts::{Answer, Contracts};
 use super::report;
 use crate::error::{Error, Kind, Result};
 use crate::json::{self, MAX_VALUE_BYTES};
 use crate::store::{Connection, Link, Type};
-use crate::{enqueue, http, migrate};
+use crate::{contract, enqueue, http, migrate};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use uuid::Uuid;
@@ -44,6 +46,8 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("queues.configure", "rpc_queues_configure"),
     ("queues.pause", "rpc_queues_pause"),
     ("queues.resume", "rpc_queues_resume"),
+    ("contracts.get", "rpc_contracts_get"),
+    ("contracts.list", "rpc_contracts_list"),
     ("prune", "rpc_prune"),
     ("grant", "rpc_grant"),
     ("revoke", "rpc_revoke"),
@@ -66,6 +70,8 @@ pub enum Verb {
     SchemaVersion,
     AssertCompatible,
     EnqueueStatement,
+    EnqueueAnswer,
+    Publish,
     ErrorTable,
     HttpDecision,
 }
@@ -103,6 +109,8 @@ impl Verb {
             "schemaVersion" => Ok(Verb::SchemaVersion),
             "assertCompatible" => Ok(Verb::AssertCompatible),
             "enqueueStatement" => Ok(Verb::EnqueueStatement),
+            "enqueueAnswer" => Ok(Verb::EnqueueAnswer),
+            "contracts.publish" => Ok(Verb::Publish),
             "errorTable" => Ok(Verb::ErrorTable),
             "httpDecision" => Ok(Verb::HttpDecision),
             _ => {
@@ -127,17 +135,29 @@ impl Verb {
     }
 
     /// One run of the call. `wanted` turns false when repeating it is no longer worth it.
-    pub fn run(self, link: &mut Link, call: &mut Call, wanted: &dyn Fn() -> bool) -> Result<Outcome> {
+    pub fn run(
+        self,
+        link: &mut Link,
+        call: &mut Call,
+        contracts: &Contracts,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Outcome> {
         let answer = match self {
             Verb::ErrorTable | Verb::HttpDecision => self.run_locally(&call.args)?,
-            Verb::EnqueueStatement => statement(link, &call.args)?,
+            Verb::EnqueueStatement => statement(link, &call.args, contracts, wanted)?,
+            Verb::EnqueueAnswer => answered(&call.args, contracts)?,
+            Verb::Publish => {
+                let args = checked(&call.args)?;
+                contract::check_publication(args)?;
+                ask(link, "rpc_contracts_publish", args, wanted)?
+            }
             Verb::Function(function) => ask(link, function, checked(&call.args)?, wanted)?,
             Verb::StartRun => ask(link, "rpc_start_run", &with_id(&call.args, "id", Uuid::now_v7)?, wanted)?,
             Verb::Claim => ask(link, "rpc_claim", &with_id(&call.args, "claimId", Uuid::new_v4)?, wanted)?,
             Verb::Complete => report::complete(link, &call.args, wanted)?,
             Verb::Fail => report::fail(link, &call.args, wanted)?,
-            Verb::Enqueue => enqueued(&ask(link, "enqueue", call.prepare()?, wanted)?)?.swap_remove(0).get().to_owned(),
-            Verb::EnqueueMany => ask(link, "enqueue", call.prepare()?, wanted)?,
+            Verb::Enqueue => enqueued(&contracts.send(link, call.prepare()?, wanted)?)?.swap_remove(0).get().to_owned(),
+            Verb::EnqueueMany => contracts.send(link, call.prepare()?, wanted)?,
             Verb::Wait => return look(link, call),
             Verb::Migrate => migrated(link, wanted)?,
             Verb::SchemaVersion => {
@@ -156,16 +176,14 @@ impl Verb {
 }
 
 impl Call {
-    /// The text for the function `enqueue`, made once: its ids name the same jobs however often it is sent.
-    pub fn prepare(&mut self) -> Result<&str> {
-        if self.prepared.is_none() {
-            let statement = match self.verb {
-                Verb::Enqueue => enqueue::one(&self.args)?,
-                _ => enqueue::many(&self.args)?,
-            };
-            self.prepared = Some(statement.text);
-        }
-        Ok(self.prepared.as_deref().unwrap_or_default())
+    /// The statement for the function `enqueue`, made once: its ids name the same jobs however often it is sent.
+    pub fn prepare(&mut self) -> Result<&enqueue::Statement> {
+        let statement = match self.prepared.take() {
+            Some(statement) => statement,
+            None if self.verb == Verb::Enqueue => enqueue::one(&self.args)?,
+            None => enqueue::many(&self.args)?,
+        };
+        Ok(self.prepared.insert(statement))
     }
 }
 
@@ -210,10 +228,49 @@ fn with_id(args: &str, field: &str, make: fn() -> Uuid) -> Result<String> {
     Ok(Value::Object(map).to_string())
 }
 
-fn statement(link: &Link, args: &str) -> Result<String> {
-    let statement = enqueue::many(args)?;
+/// The statement for the caller's own connection. With `contracts`, the version that an earlier one was answered.
+fn statement(link: &mut Link, args: &str, contracts: &Contracts, wanted: &dyn Fn() -> bool) -> Result<String> {
+    let (args, seen) = split_seen(args)?;
+    let statement = enqueue::many(&args)?;
+    let covering = contracts.covering(link, &[&statement], wanted)?;
+    covering.check(0, &statement)?;
+    // The caller's transaction decides which version it sees: an older one by its snapshot, a newer one by a
+    // publication of its own, whose contracts only the worker can check.
+    let text = statement.validated(seen.unwrap_or(covering.version()));
     let sql = format!("select {}($1::text::jsonb)", link.store().schema().object("enqueue"));
-    Ok(json!({"sql": sql, "params": [statement.text], "ids": statement.ids}).to_string())
+    Ok(json!({"sql": sql, "params": [text], "ids": statement.ids}).to_string())
+}
+
+/// Takes `contracts` out of the arguments of `enqueueStatement`.
+fn split_seen(args: &str) -> Result<(Cow<'_, str>, Option<i32>)> {
+    let Ok(mut members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(args) else {
+        return Ok((Cow::Borrowed(args), None));
+    };
+    let Some(seen) = members.remove("contracts") else { return Ok((Cow::Borrowed(args), None)) };
+    let seen = json::integer_within(seen.get(), "contracts", 0, i32::MAX.into())?;
+    let rest = serde_json::to_string(&members).map_err(|e| Error::new(Kind::Internal, e.to_string()))?;
+    Ok((Cow::Owned(rest), i32::try_from(seen).ok()))
+}
+
+/// What the answer to such a statement means.
+fn answered(args: &str, contracts: &Contracts) -> Result<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Given {
+        answer: String,
+    }
+    let refused = || Error::argument("answer", "answer must be the text that the statement returned");
+    let given: Given = serde_json::from_str(args).map_err(|_| refused())?;
+    match Answer::read(given.answer).map_err(|_| refused())? {
+        Answer::Enqueued(answers) => match serde_json::from_str::<Vec<&RawValue>>(&answers) {
+            Ok(_) => Ok(answers),
+            Err(_) => Err(refused()),
+        },
+        Answer::Stale(version) => {
+            contracts.heard(version);
+            Ok(json!({"stale": true, "contracts": version}).to_string())
+        }
+    }
 }
 
 /// One look at the outcome of a job.

@@ -75,6 +75,8 @@ struct World {
     care: Option<Arc<Care>>,
     running: BTreeMap<Handle, Claim>,
     started: HashSet<Claim>,
+    /// Handles whose payloads were checked and are sound.
+    sound: HashSet<Handle>,
     stopping: bool,
     stopped: usize,
     aborted: HashSet<Handle>,
@@ -101,6 +103,7 @@ impl World {
             care: None,
             running: BTreeMap::new(),
             started: HashSet::new(),
+            sound: HashSet::new(),
             stopping: false,
             stopped: 0,
             aborted: HashSet::new(),
@@ -128,6 +131,7 @@ impl World {
                 Action::Start { handle, row, .. } => {
                     assert!(!self.stopping, "no start after the stop");
                     assert!(self.started.insert(row.claim), "a claim starts once");
+                    assert!(!row.extra.contract || self.sound.contains(&handle), "no handler before the check");
                     assert!(self.running.insert(handle, row.claim).is_none(), "a handle is used once");
                     assert!(self.running.len() <= self.settings.slots, "never more than the slots");
                 }
@@ -214,7 +218,7 @@ impl World {
                     for (seq, job) in self.ready(*id, *hint).into_iter().take(*quota as usize) {
                         if rows.len() < *max_jobs as usize {
                             let number = rows.len() as i16 + 1;
-                            let row = row(job, *claim, number, *id, seq);
+                            let row = claimed(job, *claim, number, *id, seq);
                             let lease_until = self.now + self.settings.lease_ms;
                             let state = State::Active { claim: row.claim, seq, lease_until, cancel: false };
                             self.jobs.get_mut(&job).unwrap().1 = state;
@@ -227,15 +231,27 @@ impl World {
             Query::Claimed { claim: asked } => {
                 let held = self.jobs.iter().filter_map(|(job, (lane, state))| match state {
                     State::Active { claim, seq, .. } if claim.claim == *asked => {
-                        Some(row(*job, *asked, claim.number, self.lanes[*lane].id, *seq))
+                        Some(claimed(*job, *asked, claim.number, self.lanes[*lane].id, *seq))
                     }
                     _ => None,
                 });
                 Answer::Rows(held.collect())
             }
+            Query::Check(batch) => Answer::Checked(batch.iter().map(|one| self.check(one)).collect()),
             Query::Settle(batch) => Answer::Settled(batch.iter().map(|one| self.settle(one)).collect()),
             Query::Progress(_) | Query::Sleep { .. } | Query::Wake | Query::Unregister => Answer::Done,
         }
+    }
+
+    /// The payload of a model job is its number: every third job has a contract, and it refuses every ninth.
+    fn check(&mut self, checking: &Checking) -> Option<Failure> {
+        let job: u128 = checking.payload.as_deref().unwrap().parse().unwrap();
+        assert!(job.is_multiple_of(3), "only what has a contract is checked");
+        if job.is_multiple_of(9) {
+            return Some(Failure::of(Cause::Input, "ContractViolation", "m"));
+        }
+        self.sound.insert(checking.handle);
+        None
     }
 
     fn settle(&mut self, settling: &Settling) -> Verdict {
@@ -406,6 +422,11 @@ impl World {
         }
         panic!("it does not come to rest");
     }
+}
+
+fn claimed(job: u128, claim: Uuid, number: i16, lane: i64, seq: i64) -> ClaimRow {
+    let extra = Extra { contract: job.is_multiple_of(3), ..Extra::default() };
+    ClaimRow { payload: Some(job.to_string()), extra, ..row(job, claim, number, lane, seq) }
 }
 
 fn kind(settlement: &Settlement) -> u8 {

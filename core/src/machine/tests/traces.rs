@@ -51,6 +51,19 @@ impl Trace {
         self.answer(Answer::Rows(rows))
     }
 
+    /// The same, all of them under contract.
+    fn contracted_rows(&mut self, rows: &[(u128, i64, i64)]) -> Vec<String> {
+        let claim = self.claim.expect("a claim is in flight");
+        let extra = Extra { contract: true, ..Extra::default() };
+        let rows = rows.iter().zip(1..).map(|((job, lane, seq), number)| ClaimRow {
+            extra: extra.clone(),
+            payload: Some("1".to_owned()),
+            ..row(*job, claim, number, *lane, *seq)
+        });
+        let rows = rows.collect();
+        self.answer(Answer::Rows(rows))
+    }
+
     fn report(&mut self, handle: Handle, ending: Ending) -> Vec<String> {
         self.on(Event::Reports(vec![Report { handle, ending, note: None }]))
     }
@@ -86,6 +99,7 @@ impl Trace {
                     "pump: claimed".into()
                 }
                 Query::Survey { lanes, hints } => format!("pump: survey {lanes:?} at {hints:?}"),
+                Query::Check(batch) => format!("pump: check {:?}", batch.iter().map(|c| c.handle).collect::<Vec<_>>()),
                 Query::Settle(batch) => {
                     let jobs: Vec<u128> = batch.iter().map(|s| s.claim.job.as_u128()).collect();
                     match &batch[0].settlement {
@@ -573,6 +587,50 @@ fn progress_is_written_at_most_ten_times_a_second_and_the_last_value_wins() {
     assert_eq!(set(&mut t, "3"), NOTHING);
     assert_eq!(t.machine.due(), Some(100));
     assert_eq!(t.after(100), [r#"pump: progress ["3"]"#]);
+}
+
+fn violation() -> Option<Failure> {
+    Some(Failure::of(Cause::Input, "ContractViolation", "m"))
+}
+
+#[test]
+fn a_payload_under_contract_is_checked_before_its_handler() {
+    let mut t = Trace::running(settings(3), vec![lane(1, 0, None)]);
+    assert_eq!(t.contracted_rows(&[(7, 1, 1), (8, 1, 2), (9, 1, 3)]), ["pump: check [1, 2, 3]"]);
+    let lines = t.answer(Answer::Checked(vec![None, violation(), None]));
+    assert_eq!(lines, ["start 1: job 7", "start 3: job 9", "pump: fail [8] input"]);
+    assert_eq!(t.machine.contract_of(1).map(|lane| lane.kind.clone()).as_deref(), Some("t"));
+    assert_eq!(t.machine.contract_of(4), None);
+}
+
+#[test]
+fn a_check_that_fails_is_sent_again_and_the_jobs_keep_their_leases() {
+    let mut t = Trace::running(settings(2), vec![lane(1, 0, None)]);
+    t.keeper();
+    assert_eq!(t.contracted_rows(&[(7, 1, 1)]), ["pump: check [1]"]);
+    assert_eq!(t.refuse(Kind::StatementTimeout), ["complain: statement_timeout"]);
+    let lines = t.after(250);
+    assert_eq!(t.calm(lines), ["pump: check [1]"]);
+    assert_eq!(t.refuse(Kind::ConnectionLost), ["complain: connection_lost"]);
+    let lines = t.after(10_000);
+    assert!(lines.contains(&"keeper: heartbeat [1]".to_owned()), "{lines:?}");
+    assert_eq!(t.on(Event::PumpUp), ["pump: check [1]"]);
+    assert_eq!(t.answer(Answer::Checked(vec![None]))[0], "start 1: job 7");
+}
+
+#[test]
+fn a_drain_gives_back_what_is_being_checked() {
+    let mut t = Trace::running(settings(3), vec![lane(1, 0, None)]);
+    t.contracted_rows(&[(7, 1, 1)]);
+    let lines = t.refuse(Kind::ReadOnly);
+    assert_eq!(lines, ["complain: read_only"]);
+    assert_eq!(t.on(Event::PumpUp), NOTHING);
+    assert_eq!(t.after(250), ["pump: check [1]"]);
+    // The drain gives it back; what the check says of it then means nothing.
+    t.keeper();
+    assert_eq!(t.on(Event::Stop), NOTHING);
+    let lines = t.answer(Answer::Checked(vec![violation()]));
+    assert_eq!(lines, ["pump: release [7]"]);
 }
 
 #[test]
