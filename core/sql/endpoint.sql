@@ -88,7 +88,7 @@ begin
       where r.state = 'a' and l.id = r.lane_id and l.queue = g.name;
     end if;
   end if;
-  perform tell_gate(p_kind, g.name, at, 'configured', null, said || (args - array['name', 'actor', 'reason']));
+  perform tell_gate(p_kind, g.name, at, 'configured', null, jsonb_strip_nulls(said) || (args - array['name', 'actor', 'reason']));
   perform wake_gate(g);
 end $$;
 

@@ -16,7 +16,9 @@ end $$;
 
 create or replace function tell_gate(p_kind "char", p_name text, at timestamptz, event text, p_job uuid, data jsonb) returns void
 language sql set search_path from current as $$
-  insert into gate_event (kind, name, at, event, job_id, data) values (p_kind, p_name, at, event, p_job, jsonb_strip_nulls(data));
+  -- In a setting, null is what was said: the limit was removed.
+  insert into gate_event (kind, name, at, event, job_id, data)
+  values (p_kind, p_name, at, event, p_job, case when event = 'configured' then data else jsonb_strip_nulls(data) end);
 $$;
 
 -- The time one token of a gate's rate stands for, in microseconds.

@@ -126,6 +126,8 @@ begin
         and (not request ? 'after' or o.job_id > arg_uuid(request, 'after'))
         and matches_filter(o.job_id, o.lane_id, o.uncertain, filter)
         and not exists (select from redrive_request q where q.source_id = o.job_id and q.request_id <> request->>'requestId')
+        -- What this request has made is not its own source, however soon it failed again.
+        and not exists (select from redrive_request q where q.job_id = o.job_id and q.request_id = request->>'requestId')
       order by o.job_id
       limit page) p
   loop

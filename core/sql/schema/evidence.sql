@@ -87,3 +87,5 @@ create table redrive_request (
   reason text not null,
   primary key (request_id, source_id)
 );
+create index redrive_request_source on redrive_request (source_id);
+create index redrive_request_job on redrive_request (job_id);
