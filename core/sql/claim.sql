@@ -29,6 +29,8 @@ $$;
 -- Lanes behind a gate that has something to take are asked one by one under the gate's lock; who finds it locked
 -- passes on, since another claim is just taking from it. Nothing here waits. A claim that meets such a lane takes all
 -- its lanes one by one, so that the order holds; the others take all of them in one statement.
+-- A claim is stamped in the statement that takes the rows: a moment from before its snapshot may be earlier than the
+-- enqueue, the promotion or the due time of what it finds.
 create or replace function claim_lanes(p_worker int, p_claim uuid, p_lanes bigint[], p_hints bigint[], p_quotas int[],
   p_max_jobs int, p_lease_ms bigint, p_async_commit boolean, p_numbered int default 0)
 returns table (job_id uuid, claim_no int2, lane_id bigint, seq bigint, attempt int2, ends_ms bigint, payload text, extra text)
@@ -88,10 +90,15 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   end if;
   return query
-  with picked as materialized (
-    select x.job_id, (p_numbered + row_number() over (order by x.place, x.seq))::int2 as number, x.generation, x.probe, x.endpoint_slot, x.queue_slot
+  with clock as materialized (
+    select clock_now() as now
+  ),
+  picked as materialized (
+    select x.job_id, (p_numbered + row_number() over (order by x.place, x.seq))::int2 as number, x.generation, x.probe, x.endpoint_slot, x.queue_slot,
+      coalesce(x.at, (select c.now from clock c)) as at
     from (
-      (select y.job_id, y.seq, l.place, l.generation, null::boolean as probe, null::int as endpoint_slot, null::int as queue_slot
+      (select y.job_id, y.seq, l.place, l.generation, null::boolean as probe, null::int as endpoint_slot, null::int as queue_slot,
+        null::timestamptz as at
       from unnest(lanes, hints, quotas, generations) with ordinality l (lane_id, hint, quota, generation, place)
       cross join lateral (
         select r.job_id, r.seq from runtime r
@@ -101,7 +108,7 @@ begin
         for no key update skip locked) y
       limit p_max_jobs)
       union all
-      select g.job_id, g.seq, g.place, g.generation, g.probe, g.endpoint_slot, g.queue_slot from unnest(picks) g
+      select g.job_id, g.seq, g.place, g.generation, g.probe, g.endpoint_slot, g.queue_slot, g.at from unnest(picks) g
     ) x
   ),
   taken as (
@@ -111,9 +118,9 @@ begin
       claim_id = p_claim,
       claim_no = p.number,
       worker_id = p_worker,
-      claimed_at = at,
-      wake_at = least(at + ms(p_lease_ms), at + ms(r.timeout_ms), r.deadline),
-      lease_until = case when r.timeout_ms < p_lease_ms or r.deadline < at + ms(p_lease_ms) then at + ms(p_lease_ms) end,
+      claimed_at = p.at,
+      wake_at = least(p.at + ms(p_lease_ms), p.at + ms(r.timeout_ms), r.deadline),
+      lease_until = case when r.timeout_ms < p_lease_ms or r.deadline < p.at + ms(p_lease_ms) then p.at + ms(p_lease_ms) end,
       generation = p.generation,
       probe = p.probe,
       endpoint_slot = p.endpoint_slot,
@@ -124,7 +131,7 @@ begin
   )
   select (t.row).job_id, (t.row).claim_no, (t.row).lane_id, (t.row).seq, (t.row).attempt,
     case when (t.row).timeout_ms is not null or (t.row).deadline is not null
-      then ms_between(at, least(at + ms((t.row).timeout_ms), (t.row).deadline)) end,
+      then ms_between((t.row).claimed_at, least((t.row).claimed_at + ms((t.row).timeout_ms), (t.row).deadline)) end,
     j.payload, claim_extra(j, t.row)
   from taken t join job j on j.id = (t.row).job_id
   order by (t.row).claim_no;
@@ -137,7 +144,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 as $$
 begin
   return coalesce((
-    select array_agg(row(x.job_id, x.seq, p_place, p_generation, null, null, null, null)::gated_pick order by x.seq) from (
+    select array_agg(row(x.job_id, x.seq, p_place, p_generation, null, null, null, null, null)::gated_pick order by x.seq) from (
       select r.job_id, r.seq from runtime r
       where r.lane_id = p_lane and r.state = 'r' and r.seq >= p_hint and (r.deadline is null or r.deadline > at)
       order by r.lane_id, r.seq
@@ -194,9 +201,11 @@ begin
     return '{}';
   end if;
   select array_agg(row(x.job_id, x.seq, p_place, case when p_endpoint_gate is null then p_generation else c.generation end, nullif(probing, false),
-      case when e.max_concurrency is not null then e.id end, case when q.max_concurrency is not null then q.id end, x.timeout_ms)::gated_pick order by x.seq)
-  into rows
-  from (
+      case when e.max_concurrency is not null then e.id end, case when q.max_concurrency is not null then q.id end, x.timeout_ms, clock.now)::gated_pick order by x.seq),
+    coalesce(max(clock.now), at)
+  into rows, at
+  from (select clock_now() as now) clock
+  cross join (
     select r.job_id, r.seq, r.timeout_ms from runtime r
     where r.lane_id = p_lane and r.state = 'r' and r.seq >= p_hint and (r.deadline is null or r.deadline > at)
       and (not probing or p_failed_last or r.job_id is distinct from c.last_failed_job)

@@ -58,6 +58,7 @@ create table gate_event (
 );
 create index gate_event_name on gate_event (kind, name, id);
 
--- A row that a claim takes through gates, with what it takes of them.
+-- A row that a claim takes through gates, with what it takes of them, and when.
 create type gated_pick as (
-  job_id uuid, seq bigint, place int, generation int, probe boolean, endpoint_slot int, queue_slot int, timeout_ms bigint);
+  job_id uuid, seq bigint, place int, generation int, probe boolean, endpoint_slot int, queue_slot int, timeout_ms bigint,
+  at timestamptz);
