@@ -15,16 +15,16 @@ declare
   wanted contract;
   held contract;
   fields jsonb;
-  body jsonb;
+  part record;
 begin
   perform check_keys(args, array['type', 'version', 'endpoint', 'inputSchema', 'outputSchema', 'retryPolicy', 'maxAttempts', 'timeoutMs', 'actor'], '');
   wanted.type := arg_text(args, 'type', 200, true);
   wanted.version := coalesce(arg_text(args, 'version', 200), '1');
   wanted.endpoint := arg_text(args, 'endpoint', 200);
   wanted.actor := arg_text(args, 'actor', 200);
-  for body in select args->k from unnest(array['inputSchema', 'outputSchema']) k where args ? k loop
-    if jsonb_typeof(body) not in ('object', 'boolean') or octet_length(body::text) > 1048576 then
-      perform refuse('invalid_argument', 'a schema must be a JSON Schema of at most 1 MiB', '{"field":"inputSchema"}');
+  for part in select k as field, args->k as body from unnest(array['inputSchema', 'outputSchema']) k where args ? k loop
+    if jsonb_typeof(part.body) not in ('object', 'boolean') or octet_length(part.body::text) > 1048576 then
+      perform refuse('invalid_argument', part.field || ' must be a JSON Schema of at most 1 MiB', jsonb_build_object('field', part.field));
     end if;
   end loop;
   wanted.input_schema := args->'inputSchema';
@@ -59,6 +59,6 @@ $$;
 create or replace function rpc_contracts_list(args jsonb) returns text language sql stable security definer set search_path from current as $$
   select jsonb_build_object('contractsVersion', (select s.contracts_version from settings s), 'contracts', coalesce((
     select jsonb_agg(contract_json(c) order by c.type, c.version) from contract c
-    where not args ? 'handlers' or exists (select from jsonb_array_elements(args->'handlers') h
-      where h->>'type' = c.type and coalesce(h->>'version', '1') = c.version)), '[]'))::text
+    where not args ? 'handlers' or (c.type, c.version) in (
+      select h->>'type', coalesce(h->>'version', '1') from jsonb_array_elements(args->'handlers') h)), '[]'))::text
 $$;

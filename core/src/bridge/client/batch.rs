@@ -43,6 +43,7 @@ pub fn gather(together: &mut Vec<Ticket>, queue: &mut VecDeque<Ticket>) {
 /// Runs several enqueues as one statement, and each alone if that is refused.
 pub fn run(link: &mut Link, tickets: Vec<Ticket>, contracts: &Contracts, wanted: &dyn Fn() -> bool) {
     let mut ready = Vec::with_capacity(tickets.len());
+    let mut alone = Vec::new();
     for mut ticket in tickets {
         match guarded(link, |_| ticket.call.prepare().map(|_| ())) {
             Ok(()) => ready.push(ticket),
@@ -53,17 +54,16 @@ pub fn run(link: &mut Link, tickets: Vec<Ticket>, contracts: &Contracts, wanted:
         if ready.len() < 2 {
             break;
         }
-        match guarded(link, |link| shared(link, &mut ready, contracts, wanted)) {
+        match guarded(link, |link| shared(link, &mut ready, &mut alone, contracts, wanted)) {
             Ok(Some(answers)) => {
-                for (ticket, answer) in ready.into_iter().zip(answers) {
+                for (ticket, answer) in std::mem::take(&mut ready).into_iter().zip(answers) {
                     ticket.finish(Ok(answer));
                 }
-                return;
             }
             Ok(None) => {}
             // Sending each alone would only wait as long again, a hundred times.
             Err(error) if error.kind() == Kind::ConnectionLost => {
-                for ticket in ready {
+                for ticket in ready.into_iter().chain(alone) {
                     ticket.finish(Err(error.clone()));
                 }
                 return;
@@ -71,7 +71,7 @@ pub fn run(link: &mut Link, tickets: Vec<Ticket>, contracts: &Contracts, wanted:
             Err(_) => break,
         }
     }
-    for mut ticket in ready {
+    for mut ticket in ready.into_iter().chain(alone) {
         let result = guarded(link, |link| match Verb::Enqueue.run(link, &mut ticket.call, contracts, wanted)? {
             Outcome::Answer(answer) => Ok(answer),
             Outcome::AskAgain(_) => Err(Error::new(Kind::Internal, "an enqueue does not wait")),
@@ -80,33 +80,29 @@ pub fn run(link: &mut Link, tickets: Vec<Ticket>, contracts: &Contracts, wanted:
     }
 }
 
-/// Sends the enqueues whose payloads fit their contracts; the others get their errors and are taken out. None when a
-/// publication came in between.
+/// Sends the enqueues whose payloads fit their contracts; the others are put `alone`, where they are refused. None when
+/// a publication came in between.
 fn shared(
     link: &mut Link,
     tickets: &mut Vec<Ticket>,
+    alone: &mut Vec<Ticket>,
     contracts: &Contracts,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Option<Vec<String>>> {
     let statements: Vec<&Statement> = tickets.iter_mut().map(|ticket| ticket.call.prepare()).collect::<Result<_>>()?;
     let covering = contracts.covering(link, &statements, wanted)?;
-    let verdicts: Vec<Option<Error>> =
-        statements.iter().enumerate().map(|(n, statement)| covering.check(n, statement).err()).collect();
+    let sound: Vec<bool> =
+        statements.iter().enumerate().map(|(n, statement)| covering.check(n, statement).is_ok()).collect();
     let mut text = String::from(r#"{"jobs":["#);
-    for (statement, _) in statements.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_none()) {
+    for (statement, _) in statements.iter().zip(&sound).filter(|(_, sound)| **sound) {
         if !text.ends_with('[') {
             text.push(',');
         }
         text.push_str(&statement.text);
     }
     text.push_str(&format!(r#"],"contracts":{}}}"#, covering.version()));
-    let (sound, violating): (Vec<_>, Vec<_>) =
-        std::mem::take(tickets).into_iter().zip(verdicts).partition(|(_, verdict)| verdict.is_none());
-    tickets.extend(sound.into_iter().map(|(ticket, _)| ticket));
-    for (ticket, verdict) in violating {
-        if let Some(error) = verdict {
-            ticket.finish(Err(error));
-        }
+    for (ticket, sound) in std::mem::take(tickets).into_iter().zip(sound) {
+        if sound { tickets.push(ticket) } else { alone.push(ticket) }
     }
     if tickets.is_empty() {
         return Ok(Some(Vec::new()));

@@ -100,15 +100,26 @@ impl Contracts {
     /// Checks a statement and sends it, again after every publication that comes in between.
     pub fn send(&self, link: &mut Link, statement: &Statement, wanted: &dyn Fn() -> bool) -> Result<String> {
         for _ in 0..SENDS {
-            let covering = self.covering(link, &[statement], wanted)?;
-            covering.check(0, statement)?;
-            let text = statement.validated(covering.version());
-            match Answer::read(ask(link, "enqueue", &text, wanted)?)? {
+            let version = self.check(link, statement, wanted)?;
+            match Answer::read(ask(link, "enqueue", &statement.validated(version), wanted)?)? {
                 Answer::Enqueued(answers) => return Ok(answers),
-                Answer::Stale(version) => self.stale(covering.version(), version),
+                Answer::Stale(now) => self.stale(version, now),
             }
         }
         Err(too_many_publications())
+    }
+
+    /// Checks a statement; returns the version against which. A refusal is not left to memory: before it, the contracts
+    /// are read again, since somebody may have dropped the schema and made it anew.
+    pub fn check(&self, link: &mut Link, statement: &Statement, wanted: &dyn Fn() -> bool) -> Result<i32> {
+        let covering = self.covering(link, &[statement], wanted)?;
+        if covering.check(0, statement).is_ok() {
+            return Ok(covering.version());
+        }
+        self.forget(statement);
+        let covering = self.covering(link, &[statement], wanted)?;
+        covering.check(0, statement)?;
+        Ok(covering.version())
     }
 
     /// The contracts for all jobs of the statements; asks the database for those it does not know.
@@ -124,6 +135,11 @@ impl Contracts {
             let (now, found) = list(link, &missing, wanted)?;
             if now > version {
                 asked.clear();
+            }
+            if now < version {
+                // Asked for after that version was known: the schema was made anew, or the version was heard of from a
+                // transaction that has not committed.
+                *self.lock() = Known { version: now, ..Known::default() };
             }
             self.absorb(now, &missing, found);
             asked.extend(missing);
@@ -147,6 +163,14 @@ impl Contracts {
     /// publication of its own.
     pub fn heard(&self, version: i32) {
         self.lock().advance(version);
+    }
+
+    fn forget(&self, statement: &Statement) {
+        let mut known = self.lock();
+        for job in statement.jobs() {
+            known.types.remove(&*job.kind);
+        }
+        known.absent = known.types.values().flatten().filter(|(_, entry)| entry.is_none()).count();
     }
 
     fn look_up(&self, statements: &[&Statement], asked: &HashSet<Name>) -> Found {

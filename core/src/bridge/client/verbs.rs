@@ -232,11 +232,10 @@ fn with_id(args: &str, field: &str, make: fn() -> Uuid) -> Result<String> {
 fn statement(link: &mut Link, args: &str, contracts: &Contracts, wanted: &dyn Fn() -> bool) -> Result<String> {
     let (args, seen) = split_seen(args)?;
     let statement = enqueue::many(&args)?;
-    let covering = contracts.covering(link, &[&statement], wanted)?;
-    covering.check(0, &statement)?;
+    let version = contracts.check(link, &statement, wanted)?;
     // The caller's transaction decides which version it sees: an older one by its snapshot, a newer one by a
     // publication of its own, whose contracts only the worker can check.
-    let text = statement.validated(seen.unwrap_or(covering.version()));
+    let text = statement.validated(seen.unwrap_or(version));
     let sql = format!("select {}($1::text::jsonb)", link.store().schema().object("enqueue"));
     Ok(json!({"sql": sql, "params": [text], "ids": statement.ids}).to_string())
 }
