@@ -105,7 +105,12 @@ fn buffers_of_a_claim(database: &mut Database) -> i64 {
     )
 }
 
+/// The least of a few runs: what other sessions do to the catalogs is read again by whoever comes next.
 fn buffers_of(database: &mut Database, statement: &str) -> i64 {
+    (0..4).map(|_| buffers_once(database, statement)).min().expect("a run")
+}
+
+fn buffers_once(database: &mut Database, statement: &str) -> i64 {
     database.sql("begin");
     let rows = database
         .rows(&format!("explain (analyze, buffers, costs off, timing off, summary off, format json) {statement}"), &[]);
@@ -128,7 +133,6 @@ fn a_report_touches_no_more_with_many_active_attempts() {
         );
         let beating = completing.replace("complete(", "heartbeat(").replace("array_agg(null::text)", "30000");
         let before = (buffers_of(database, &completing), buffers_of(database, &beating));
-        let before = (before.0.min(buffers_of(database, &completing)), before.1.min(buffers_of(database, &beating)));
         enqueue_many(database, 3_000);
         for _ in 0..3 {
             assert_eq!(claim(database.connection(), 1_000, 600_000).len(), 1_000);
@@ -147,7 +151,6 @@ fn a_claim_touches_no_more_with_many_delayed_dead_or_foreign_rows() {
     support::on_each_server("buffers", |database| {
         let many = scaled(5_000, 200_000);
         enqueue_many(database, 50);
-        buffers_of_a_claim(database);
         let alone = buffers_of_a_claim(database);
         for from in (0..many).step_by(1000) {
             let delayed: Vec<_> = (0..1000).map(|n| json!({"type": "t", "delayMs": 3_600_000 + n + from})).collect();
