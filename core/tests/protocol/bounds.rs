@@ -173,3 +173,37 @@ fn t24_one_canonical_form() {
         assert_eq!(raw(session, &stored.to_string(), "odd").expect("read back")["replayed"], true);
     });
 }
+
+/// `null` is a value of payloads only: an option that is null is refused by its name, and nothing is written.
+#[test]
+fn null_is_no_option() {
+    support::on_each_server("nulloption", |database| {
+        let options = [
+            "id",
+            "type",
+            "queue",
+            "version",
+            "priority",
+            "runAt",
+            "delayMs",
+            "deadline",
+            "deadlineMs",
+            "timeoutMs",
+            "maxAttempts",
+            "retryPolicy",
+            "tags",
+            "idempotencyKey",
+            "endpoint",
+            "after",
+            "synthetic",
+            "runId",
+        ];
+        for option in options {
+            let refused =
+                try_rpc(database.connection(), "enqueue", &json!({"type": "t", option: null})).expect_err(option);
+            assert!([Kind::InvalidArgument, Kind::PolicyInvalid].contains(&refused.kind()), "{option}: {refused}");
+            assert_eq!(refused.details()["field"], option);
+        }
+        assert_eq!(database.count("job"), 0);
+    });
+}
