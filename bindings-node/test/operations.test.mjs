@@ -45,6 +45,11 @@ test("an endpoint is configured, seen and listed; null removes, absent keeps", a
     ],
   );
   assert.deepEqual(events[0].circuit, { failureThreshold: 2 });
+  // What was taken away is said, not left out.
+  assert.deepEqual(
+    [events[1].rateLimit, events[1].retryPolicy, events[1].maxConcurrency],
+    [null, null, undefined],
+  );
   assert.ok(events[1].at instanceof Date);
 
   await queue.enqueue("job", 1, { endpoint: "mail-api" });

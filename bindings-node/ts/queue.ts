@@ -6,7 +6,7 @@ import { Contracts } from "./contracts.js";
 import { decisionOfChain } from "./decisions.js";
 import { embeddedBin } from "./embedded.js";
 import type { Enqueued } from "./enqueued.js";
-import { InvalidArgumentError } from "./errors.js";
+import { InternalError, InvalidArgumentError } from "./errors.js";
 import { describe } from "./failure.js";
 import { Endpoints, Queues } from "./gates.js";
 import { decode, encodeArguments, encodePolicy, encodeValue, RawJson } from "./json.js";
@@ -64,6 +64,9 @@ export interface QueueCore {
   /** The workers that run now; `close` drains them first. */
   runners: Set<Runner>;
 }
+
+/** How often the statement of one enqueue is sent: each time a publication came in between. */
+const SENDS = 10;
 
 const cores = new WeakMap<Queue, QueueCore>();
 
@@ -148,9 +151,20 @@ export class Queue {
     return ((await this.#call("enqueueMany", manyJobs(jobs))) as unknown[]).map(enqueuedFrom);
   }
 
-  /** The same as one statement for the caller's own connection and transaction. */
+  /**
+   * The same as one statement for the caller's own connection and transaction; `tx` runs it by itself. The text that
+   * it returns has to be given to `enqueueAnswer`.
+   */
   async enqueueStatement(jobs: readonly NewJob[]): Promise<EnqueueStatement> {
     return this.#call("enqueueStatement", manyJobs(jobs)) as Promise<EnqueueStatement>;
+  }
+
+  /**
+   * The jobs that a statement of `enqueueStatement` made, from the text it returned. `undefined`: a contract was
+   * published meanwhile and nothing was written; make the statement anew.
+   */
+  async enqueueAnswer(answer: string): Promise<Enqueued[] | undefined> {
+    return (await this.#answerOf(answer)).enqueued;
   }
 
   /** The job, or `undefined` when there is none. */
@@ -284,8 +298,21 @@ export class Queue {
   }
 
   async #enqueueIn(tx: Transaction, jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    const text = await runIn(tx, await this.enqueueStatement(jobs));
-    return (decode(text) as unknown[]).map(enqueuedFrom);
+    const args = manyJobs(jobs);
+    // The transaction may see another set of contracts than this queue does: then the statement says which one.
+    let contracts: number | undefined;
+    for (let sent = 0; sent < SENDS; sent++) {
+      const statement = await this.#call("enqueueStatement", { ...args, contracts });
+      const answer = await this.#answerOf(await runIn(tx, statement as EnqueueStatement));
+      if (answer.enqueued) return answer.enqueued;
+      contracts = answer.contracts;
+    }
+    throw new InternalError(`contracts were published ${SENDS} times while jobs were enqueued`);
+  }
+
+  async #answerOf(answer: string): Promise<{ enqueued?: Enqueued[]; contracts?: number }> {
+    const read = (await this.#call("enqueueAnswer", { answer })) as unknown[] | { contracts: number };
+    return Array.isArray(read) ? { enqueued: read.map(enqueuedFrom) } : { contracts: read.contracts };
   }
 
   async #rows<T>(verb: string, args: object): Promise<T> {

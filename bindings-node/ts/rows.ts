@@ -22,6 +22,9 @@ const TIMES = new Set([
 
 const VALUES = new Set(["payload", "result", "retryPolicy", "policy", "inputSchema", "outputSchema"]);
 
+/** In the event of a change null is what was said: the setting was removed. */
+const SETTINGS = new Set(["rateLimit", "maxConcurrency", "retryPolicy"]);
+
 /** Sends a verb with its arguments; the answer as users get it. */
 export type Ask = <T>(verb: string, args: object) => Promise<T>;
 
@@ -48,5 +51,5 @@ function isMeant(row: Record<string, unknown>, key: string): boolean {
     const described = (row.wouldRun ?? row) as { hasPayload?: boolean };
     return described.hasPayload === true;
   }
-  return key === "result";
+  return key === "result" || (row.event === "configured" && SETTINGS.has(key));
 }
