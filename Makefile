@@ -3,7 +3,7 @@ PYTHON ?= python3
 HARNESS = @command -v $(PYTHON) >/dev/null || { echo "python3 is missing: install Python 3.10 or newer"; exit 1; }; \
 	PYTHONPATH=tests $(PYTHON) -m harness
 
-GROUPS := rust python node go c scenarios snippets packaging faults
+GROUPS := rust python node go c scenarios snippets packaging faults smoke
 
 .DEFAULT_GOAL := help
 .PHONY: help test soak build lint demo servers steps step clean $(GROUPS:%=test-%)

@@ -218,10 +218,21 @@ STEPS: tuple[Step, ...] = (
         "faults",
         "faults between processes",
         ("faults",),
-        _pytest("tests/faults"),
+        _pytest("tests/faults", "-rP"),
         ROOT,
         (*_TEST_NEEDS, Need.NODE_MODULES, Need.TYPESCRIPT),
         counts.pytest,
+        # The literal sizes of a long run take an hour or two.
+        timeout_s=4 * 3600,
+    ),
+    Step(
+        "smoke",
+        "many jobs through each SDK",
+        ("smoke",),
+        _fixed((PY, "-m", "faults.smoke")),
+        ROOT,
+        (*_TEST_NEEDS, Need.NODE_MODULES, Need.TYPESCRIPT),
+        counts.plain,
         timeout_s=1800,
     ),
 )
