@@ -109,6 +109,8 @@ files! {
     bad_input: "bad-input.json" oldest,
     circuits: "circuits.json" oldest,
     claims: "claims.json" oldest,
+    contracts_worker: "contracts-worker.json",
+    contracts: "contracts.json" oldest,
     endings: "endings.json" oldest,
     gates: "gates.json" oldest,
     idempotency: "idempotency.json" oldest,
