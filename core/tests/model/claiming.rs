@@ -2,7 +2,8 @@
 //! the rows it took are ones it might take, and whether it left anything that it could have taken.
 
 use crate::circuit::{Admission, ClaimKey};
-use crate::world::{Claim, Job, Lane, Phase, Settled, World};
+use crate::job::{Claim, Job, Lane, Phase, Settled};
+use crate::world::World;
 
 /// Of every this many rows one may go to the lane that has waited longest, whatever its priority.
 const TURNS_FOR_THE_OLDEST: usize = 20;

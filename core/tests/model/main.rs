@@ -4,9 +4,12 @@
 
 mod circuit;
 mod claiming;
+mod compare;
 mod fleet;
 mod gate;
+mod job;
 mod plan;
+mod reports;
 mod run;
 mod stage;
 #[path = "../support/mod.rs"]

@@ -1,7 +1,7 @@
 //! What a run does: a list of operations whose choices are numbers, resolved against what there is when they come. So a
 //! shorter list is a run, too, and a failing one can be shrunk.
 
-use crate::world::{Cause, Failure, Lane, Policy};
+use crate::job::{Cause, Failure, Lane, Policy};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

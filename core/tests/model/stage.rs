@@ -2,8 +2,8 @@
 //! at everything that the reference world predicts.
 
 use crate::claiming::{Ask, Got};
+use crate::job::{ENDPOINTS, QUEUES, TYPES};
 use crate::support::Database;
-use crate::world::{ENDPOINTS, QUEUES, TYPES};
 use drayhorse_core::store::{Connection, Type};
 use serde_json::{Value, json};
 
