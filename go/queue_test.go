@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,6 +28,31 @@ func TestConnectRefusesWhatIsWrong(t *testing.T) {
 	cancel()
 	if _, err := drayhorse.Connect(ended, testURL(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// T51: neither form of a password comes back, in errors or in printed values.
+func TestNoSecretIsTold(t *testing.T) {
+	ctx := testContext(t)
+	for _, url := range []string{
+		"postgresql://u:S3cr3t!@127.0.0.1:1/x",
+		"postgresql://u:S3cr3t%21@127.0.0.1:1/x",
+		"postgresql://u:S3cr3t%21@[bad",
+		"postgresql://u:S3cr3t!@h/x?sslmode=odd",
+		"host=127.0.0.1 port=1 user=u password='S3cr3t!",
+	} {
+		queue, err := drayhorse.Connect(ctx, url, drayhorse.WithConnectTimeout(2*time.Second))
+		told := fmt.Sprintf("%v %+v %#v %+v %#v", err, err, err, queue, queue)
+		if err == nil {
+			_, err = queue.SchemaVersion(ctx)
+			expectCode(t, err, drayhorse.ErrConnectionLost)
+			worker := drayhorse.NewWorker(queue, drayhorse.WorkerOptions{})
+			told += fmt.Sprintf("%v %+v %#v %+v %#v", err, err, err, worker, queue)
+			queue.Close()
+		}
+		if strings.Contains(told, "cr3t") {
+			t.Errorf("a password is told: %s", told)
+		}
 	}
 }
 

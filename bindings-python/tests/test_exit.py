@@ -1,4 +1,4 @@
-"""The end of the interpreter, however it comes: the exit code is the program's own, nothing hangs, nothing is lost."""
+"""The end of the interpreter, however it comes (T39): the exit code is the program's, nothing hangs or is lost."""
 
 from __future__ import annotations
 

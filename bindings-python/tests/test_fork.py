@@ -1,4 +1,4 @@
-"""Forks: a child gets a clear error for its parent's queue, may connect its own, and leaves the parent unharmed."""
+"""Forks (T40): a child gets a clear error for its parent's queue, may connect its own, and harms the parent nowhere."""
 
 from __future__ import annotations
 
