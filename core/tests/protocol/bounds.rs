@@ -33,6 +33,7 @@ fn t26_no_name_or_batch_breaks_the_wake_up() {
 #[test]
 fn t25_lists_do_not_load_payloads() {
     support::on_each_server("t25", |database| {
+        assert!(database.try_sql("update settings set max_payload_bytes = 16777217").is_err(), "16 MiB is the most");
         database.sql("update settings set max_payload_bytes = 16777216");
         let large = "p".repeat(scaled(1 << 20, 10 << 20));
         for _ in 0..20 {

@@ -1,6 +1,6 @@
 //! Evidence cannot be changed, and the error table in SQL is the core's.
 
-use crate::language::{claim, complete, enqueue, fail};
+use crate::language::{claim, complete, enqueue, fail, rpc, token};
 use crate::support;
 use drayhorse_core::error::Kind;
 use serde_json::json;
@@ -40,5 +40,72 @@ fn the_error_table_in_sql_is_the_cores() {
         let codes: Vec<String> = database.rows("select unnest(error_codes())", &[]).iter().map(|r| r.get(0)).collect();
         let core: Vec<String> = Kind::ALL.iter().map(|k| k.code().to_owned()).collect();
         assert_eq!(codes, core);
+    });
+}
+
+/// Every attempt that did not succeed keeps its record, whatever ended it.
+#[test]
+fn each_attempt_keeps_its_record() {
+    support::on_each_server("record", |database| {
+        let worker = database
+            .text(r#"worker_start('{"name":"ada","host":"h","pid":1,"language":"rust","queues":["default"],"handlers":[{"type":"t"}],"slots":1}')"#)
+            .expect("a worker");
+        let policy = json!({"type": "fixed", "delayMs": 5});
+        let options = json!({"maxAttempts": 3, "timeoutMs": 60_000, "retryPolicy": policy});
+        let id = enqueue(database.connection(), options);
+        let claiming = format!(
+            "select claim_lanes({worker}, gen_random_uuid(), array[id], array[0::bigint], array[1], 1, 1000, false) from lane"
+        );
+        database.sql(&claiming);
+        let held = database.rows("select claim_id::text || '/' || claim_no from runtime where state = 'a'", &[]);
+        let fence: String = held[0].get(0);
+        let error = json!({"name": "E", "message": "é".repeat(2_000), "stack": "at line 1", "causes": [{"name": "C"}]});
+        rpc(
+            database.connection(),
+            "rpc_fail",
+            json!({"claim": {"id": id, "fence": fence}, "error": error, "retryAfterMs": 2_000}),
+        );
+        database.advance_clock(2_001);
+        assert_eq!(database.text("promote(10)").as_deref(), Some("1"));
+        database.sql(&claiming);
+        database.advance_clock(1_001);
+        assert_eq!(database.text("recover(10)").as_deref(), Some("1"));
+        database.advance_clock(6);
+        assert_eq!(database.text("promote(10)").as_deref(), Some("1"));
+        let last = claim(database.connection(), 1, 30_000).remove(0);
+        let args = json!({"claim": token(&last), "retryable": false, "uncertain": true, "error": {"name": "Last", "message": "no"}});
+        assert_eq!(rpc(database.connection(), "rpc_fail", args)["reason"], "non_retryable");
+
+        let records: Vec<serde_json::Value> = database
+            .rows(
+                "select jsonb_build_object('n', attempt, 'cause', cause, 'delay', delay_ms, 'source', source, 'name', error_name, \
+                 'length', char_length(error_message), 'uncertain', uncertain, 'reported', reported, 'worker', worker_id is not null, \
+                 'waited', run_at - ended_at = delay_ms * interval '1 millisecond', 'lasted', ended_at >= claimed_at, 'detail', detail) \
+                 from attempt order by attempt",
+                &[],
+            )
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
+        let chosen = json!({"chosenMs": 5, "chosenSource": "policy:fixed"});
+        let expected = [
+            json!({"n": 1, "cause": "error", "delay": 2000, "source": "retry_after", "name": "E", "length": 500, "uncertain": false,
+                "reported": true, "worker": true, "waited": true, "lasted": true, "detail": chosen}),
+            json!({"n": 2, "cause": "lease", "delay": 5, "source": "policy:fixed", "name": "lease", "length": 32, "uncertain": true,
+                "reported": false, "worker": true, "waited": true, "lasted": true, "detail": null}),
+            json!({"n": 3, "cause": "error", "delay": null, "source": null, "name": "Last", "length": 2, "uncertain": true,
+                "reported": true, "worker": false, "waited": null, "lasted": true, "detail": null}),
+        ];
+        assert_eq!(records, expected);
+        assert_eq!(
+            database.count("(select distinct claim_id, claim_no from attempt)"),
+            3,
+            "each claim has a fence of its own"
+        );
+        let whole: serde_json::Value = database.rows("select error from error_text where attempt = 1", &[])[0].get(0);
+        assert_eq!(
+            whole,
+            json!({"name": "E", "message": "é".repeat(2_000), "stack": "at line 1", "causes": [{"name": "C"}]})
+        );
     });
 }

@@ -214,3 +214,20 @@ fn concurrent_claims_share_nothing() {
         assert_eq!(seen.len(), jobs);
     });
 }
+
+/// Every worker offers the tick; while one does it, the others find nothing to do and wait for nothing.
+#[test]
+fn one_tick_at_a_time() {
+    support::on_each_server("tick", |database| {
+        let mut first = database.another_connection();
+        let mut second = database.another_connection();
+        rpc(&mut first, "enqueue", json!([{"type": "t", "delayMs": 10}, {"type": "t", "delayMs": 10}]));
+        database.advance_clock(11);
+        let tick = "select promoted::text from tick(1)";
+        first.batch("begin").expect("begin");
+        assert_eq!(first.query_text(tick, &[]).expect("tick").as_deref(), Some("1"));
+        assert_eq!(second.query_text(tick, &[]).expect("tick").as_deref(), Some("0"));
+        first.batch("commit").expect("commit");
+        assert_eq!(second.query_text(tick, &[]).expect("tick").as_deref(), Some("1"));
+    });
+}
