@@ -30,7 +30,7 @@ func (w *Worker) begin(ctx context.Context, e *event) {
 	}
 	handler, known := w.handlers[handlerKey{job.Type, job.Version}]
 	if !known || w.stopping.Load() {
-		w.report(report{Handle: job.handle, Verb: "release"})
+		w.report(report{Handle: job.handle, Verb: "release", Started: Ptr(false)})
 		return
 	}
 	a := &attempt{worker: w, job: &job, handler: handler, timed: e.Timed}
@@ -186,6 +186,7 @@ type report struct {
 	OutputFailure   bool            `json:"outputFailure,omitempty"`
 	InputFailure    bool            `json:"inputFailure,omitempty"`
 	Cancellation    bool            `json:"cancellation,omitempty"`
+	Started         *bool           `json:"started,omitempty"`
 }
 
 // reports gathers what many handlers report at once: whoever comes while a batch is handed over adds to the next one.

@@ -39,9 +39,9 @@ export function unreadable(handle: number, error: unknown): string {
   return JSON.stringify({ handle, verb: "fail", inputFailure: true, error: describe(error) });
 }
 
-/** No handler here for this job: it goes back with its attempt. */
+/** No handler has begun this job, nor will here: it goes back with its attempt. */
 export function released(handle: number): string {
-  return `{"handle":${handle},"verb":"release"}`;
+  return `{"handle":${handle},"verb":"release","started":false}`;
 }
 
 /** What the worker's `retryDelayMs` says about a job with a timeout, should it time out: no handler reports that. */

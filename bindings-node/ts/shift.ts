@@ -174,7 +174,8 @@ export class Shift implements JobHost, Runner {
 
   async #execute(event: JobEvent): Promise<void> {
     const handler = this.#handlers.get(handlerKey(event.type, event.version));
-    if (!handler) {
+    // After a stop nothing starts, be it of the same batch of events.
+    if (!handler || this.#stopping) {
       this.#report(released(event.handle));
       return;
     }

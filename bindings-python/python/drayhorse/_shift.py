@@ -142,8 +142,9 @@ class Shift:
     def _begin(self, native: _native.WorkerHandle, event: dict[str, Any]) -> None:
         handle = event["handle"]
         handler = self._handlers.get(HandlerKey(event["type"], event["version"]))
-        if handler is None:
-            self._report({"handle": handle, "verb": "release"})
+        # After a stop nothing starts, be it of the same batch of events.
+        if handler is None or self._stopping:
+            self._report({"handle": handle, "verb": "release", "started": False})
             return
         line = Line(handle, native, self._port, self._loops, self._mailbox)
         if handler.is_async:

@@ -60,9 +60,6 @@ pub struct Stuck {
     pub since_ms: Millis,
 }
 
-/// The host gives a job back. Whether its handler had begun is not known.
-const HANDED_BACK: Release = Release { reason: "handed back by the worker", started: true };
-
 /// All attempts of one worker.
 pub struct Attempts {
     pub(super) by_handle: BTreeMap<Handle, Attempt>,
@@ -215,7 +212,9 @@ impl Attempts {
                 },
                 ..failure
             })),
-            (Hold::Open, Ending::Release) => Some(Settlement::Release(HANDED_BACK)),
+            (Hold::Open, Ending::Release { started }) => {
+                Some(Settlement::Release(Release { reason: "handed back by the worker", started }))
+            }
         };
         match settlement {
             Some(settlement) => {

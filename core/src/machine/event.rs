@@ -139,8 +139,10 @@ pub enum Ending {
     /// With a result as JSON text; absent is null.
     Complete(Option<Arc<str>>),
     Fail(Failure),
-    /// It did not run, or gives the job back.
-    Release,
+    /// The job goes back: its handler did not run, or may have.
+    Release {
+        started: bool,
+    },
 }
 
 /// One report of the host, already checked.

@@ -203,7 +203,7 @@ impl Machine {
                 Some(lane) => out.push(Action::Start { handle, row, lane }),
                 // Only a row of a lost claim can name a lane that is not known, and lanes are never forgotten.
                 None => {
-                    let back = self.attempts.returned(handle, Ending::Release);
+                    let back = self.attempts.returned(handle, Ending::Release { started: false });
                     self.settlements.extend(back);
                 }
             }

@@ -88,7 +88,7 @@ impl Worker {
 
     /// Starts the drain.
     pub fn stop(&self) {
-        self.shared.step(Event::Stop);
+        self.shared.stop();
     }
 
     /// For probes, as JSON.

@@ -13,7 +13,13 @@ use crate::machine::{Abort, ClaimRow, Handle, LaneRow};
 /// The queue of events.
 #[derive(Default)]
 pub struct Outbox {
-    events: VecDeque<String>,
+    events: VecDeque<Event>,
+}
+
+struct Event {
+    text: String,
+    /// Of a job that the host has not taken yet.
+    job: Option<Handle>,
 }
 
 impl Outbox {
@@ -61,12 +67,19 @@ impl Outbox {
             text.push_str(r#","timed":true"#);
         }
         text.push('}');
-        self.events.push_back(text);
+        self.events.push_back(Event { text, job: Some(handle) });
+    }
+
+    /// Takes back the jobs that the host has not taken: nobody has begun them.
+    pub fn withdraw(&mut self) -> Vec<Handle> {
+        let jobs = self.events.iter().filter_map(|event| event.job).collect();
+        self.events.retain(|event| event.job.is_none());
+        jobs
     }
 
     /// A handler is to stop.
     pub fn abort(&mut self, handle: Handle, reason: Abort) {
-        self.events.push_back(format!(r#"{{"event":"abort","handle":{handle},"reason":"{}"}}"#, reason.as_str()));
+        self.push(format!(r#"{{"event":"abort","handle":{handle},"reason":"{}"}}"#, reason.as_str()));
     }
 
     /// For the host's `onError`.
@@ -78,28 +91,32 @@ impl Outbox {
         if let Some(job) = job {
             event["jobId"] = job.to_string().into();
         }
-        self.events.push_back(event.to_string());
+        self.push(event.to_string());
     }
 
     /// The last event.
     pub fn stopped(&mut self, error: Option<&Error>) {
-        self.events.push_back(match error {
+        self.push(match error {
             Some(error) => format!(r#"{{"event":"stopped","error":{}}}"#, error.to_json()),
             None => r#"{"event":"stopped"}"#.to_owned(),
         });
     }
 
+    fn push(&mut self, text: String) {
+        self.events.push_back(Event { text, job: None });
+    }
+
     /// Up to `max` events as one JSON array.
     pub fn take(&mut self, max: usize) -> String {
         let count = max.min(self.events.len());
-        let size = self.events.iter().take(count).map(|event| event.len() + 1).sum::<usize>();
+        let size = self.events.iter().take(count).map(|event| event.text.len() + 1).sum::<usize>();
         let mut text = String::with_capacity(size + 2);
         text.push('[');
         for (place, event) in self.events.drain(..count).enumerate() {
             if place > 0 {
                 text.push(',');
             }
-            text.push_str(&event);
+            text.push_str(&event.text);
         }
         text.push(']');
         text
@@ -134,6 +151,19 @@ mod tests {
 
     fn lane() -> LaneRow {
         LaneRow { id: 1, queue: "q\"1".into(), kind: "sync".into(), version: "1".into(), endpoint: None, priority: 0 }
+    }
+
+    #[test]
+    fn what_the_host_has_not_taken_can_be_withdrawn() {
+        let mut outbox = Outbox::default();
+        for handle in 1..=3 {
+            outbox.job(handle, &row(None, false), &lane());
+        }
+        outbox.abort(1, Abort::Cancel);
+        outbox.take(1);
+        assert_eq!(outbox.withdraw(), [2, 3]);
+        assert_eq!(outbox.take(9), r#"[{"event":"abort","handle":1,"reason":"cancel"}]"#);
+        assert!(outbox.withdraw().is_empty());
     }
 
     #[test]

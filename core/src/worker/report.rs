@@ -40,6 +40,8 @@ struct Given<'a> {
     input_failure: Option<bool>,
     #[serde(default)]
     cancellation: Option<bool>,
+    #[serde(default)]
+    started: Option<bool>,
 }
 
 /// The events that an array of reports stands for.
@@ -52,7 +54,11 @@ pub fn parse(text: &str) -> Result<Vec<Event>> {
         match &*one.verb {
             "complete" => reports.push(complete(&one)),
             "fail" => reports.push(fail(&one)),
-            "release" => reports.push(Report { handle: one.handle, ending: Ending::Release, note: None }),
+            "release" => {
+                // Who does not say leaves it open that the handler had begun.
+                let ending = Ending::Release { started: one.started.unwrap_or(true) };
+                reports.push(Report { handle: one.handle, ending, note: None });
+            }
             "retryDelay" => {
                 let (ms, _) = worker_delay(one.worker_delay_ms);
                 events.push(Event::RetryDelay { handle: one.handle, ms });

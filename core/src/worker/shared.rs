@@ -13,7 +13,7 @@ use super::outbox::Outbox;
 use super::statements::Statements;
 use crate::bridge::Doorbell;
 use crate::error::{Error, Kind, Result};
-use crate::machine::{Action, Care, Event, Machine, Millis, Query, Settings, is_fatal};
+use crate::machine::{Action, Care, Ending, Event, Machine, Millis, Query, Report, Settings, is_fatal};
 use crate::store::{Backoff, Connection, Store};
 
 /// The middle of a worker.
@@ -96,6 +96,21 @@ impl Shared {
     pub fn step(&self, event: Event) {
         let mut inner = self.lock();
         let ring = self.step_locked(&mut inner, event);
+        drop(inner);
+        if ring {
+            (self.doorbell)();
+        }
+    }
+
+    /// Starts the drain. Jobs that the host has not taken are given back: no handler starts after this.
+    pub fn stop(&self) {
+        let mut inner = self.lock();
+        let withdrawn = inner.outbox.withdraw();
+        let mut ring = self.step_locked(&mut inner, Event::Stop);
+        if !withdrawn.is_empty() {
+            let unstarted = |handle| Report { handle, ending: Ending::Release { started: false }, note: None };
+            ring |= self.step_locked(&mut inner, Event::Reports(withdrawn.into_iter().map(unstarted).collect()));
+        }
         drop(inner);
         if ring {
             (self.doorbell)();

@@ -336,7 +336,7 @@ impl World {
         let ending = match how {
             0 => Ending::Complete(None),
             1 => Ending::Fail(Failure::of(Cause::Error, "E", "m")),
-            _ => Ending::Release,
+            _ => Ending::Release { started: true },
         };
         self.step(Event::Reports(vec![Report { handle, ending, note: None }]));
     }
