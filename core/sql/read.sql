@@ -102,6 +102,9 @@ language sql stable security definer set search_path from current set jit = off 
     select x.ready_at, 1, 'promoted', x.number, '{}'::jsonb
     from (select a.ready_at, a.attempt::int as number from attempt a where a.job_id = p_id
       union all select o.ready_at, o.attempt from outcome o where o.job_id = p_id and o.state = 's'
+      -- It was ready for an attempt that never counted.
+      union all select o.ready_at, o.attempt + 1 from outcome o where o.job_id = p_id and o.state <> 's'
+        and not exists (select from attempt a where a.job_id = p_id and a.attempt = o.attempt and a.claim_id = o.claim_id)
       union all select r.ready_at, r.attempt + case when r.state = 'a' then 0 else 1 end from runtime r where r.job_id = p_id and r.state in ('r', 'a')) x
     where x.ready_at is not null
     union all
@@ -141,7 +144,8 @@ language sql stable security definer set search_path from current set jit = off 
         'started', case when o.state = 'c' then o.attempt > 0 or o.uncertain end)) || coalesce(o.detail - 'at', '{}')
     from outcome o where o.job_id = p_id
   )
-  select e.at, e.kind, e.attempt, e.data from entry e order by e.at, e.place, e.attempt
+  -- What happened in one moment: an attempt's end before the next one's beginning, the job's end last.
+  select e.at, e.kind, e.attempt, e.data from entry e order by e.at, e.place >= 6, e.attempt nulls first, e.place
 $$;
 
 create or replace function rpc_timeline(args jsonb) returns text

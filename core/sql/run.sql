@@ -21,8 +21,7 @@ begin
         perform wake_sleepers(array[l.queue], array[l.type]) from lane_row(r.lane_id) l;
       end if;
     else
-      insert into event (job_id, at, kind, data) values (r.job_id, at, 'skipped', jsonb_build_object('afterId', p_ended, 'state', outcome_state(p_state)));
-      perform end_job(r, at, 'k', 'skipped', false);
+      perform end_job(r, at, 'k', 'skipped', false, jsonb_build_object('afterId', p_ended, 'state', outcome_state(p_state)));
     end if;
   end loop;
 end $$;

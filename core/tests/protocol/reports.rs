@@ -252,3 +252,45 @@ fn the_timeline_says_nothing_but_its_list() {
         );
     });
 }
+
+/// What happened in one moment is told in the order in which it led to one another, and once.
+#[test]
+fn the_timeline_is_in_the_order_of_what_happened() {
+    support::on_each_server("order", |database| {
+        let zero = json!({"type": "fixed", "delayMs": 0});
+        let first = enqueue(database.connection(), json!({"retryPolicy": zero, "maxAttempts": 3}));
+        let after = |on: &str| json!({"type": "u", "after": {"jobId": first, "on": on}});
+        let follower = enqueue(database.connection(), after("succeeded"));
+        let fallback = enqueue(database.connection(), after("failed"));
+        let held = claim(database.connection(), 1, 30_000).remove(0);
+        let args = json!({"claim": token(&held), "error": {"name": "E", "message": "x"}});
+        assert_eq!(rpc(database.connection(), "rpc_fail", args)["state"], "ready");
+        claim(database.connection(), 1, 1_000);
+        database.advance_clock(1_001);
+        assert_eq!(database.text("recover(10)").as_deref(), Some("1"));
+        let held = claim(database.connection(), 1, 30_000).remove(0);
+        complete(database.connection(), &held).expect("complete");
+        let told = [
+            "enqueued",
+            "claimed",
+            "retry_scheduled",
+            "promoted",
+            "claimed",
+            "lease_expired",
+            "promoted",
+            "claimed",
+            "succeeded",
+        ];
+        assert_eq!(kinds(database.connection(), &first), told);
+        assert_eq!(kinds(database.connection(), &fallback), ["enqueued", "skipped"]);
+        let skipped = rpc(database.connection(), "rpc_timeline", json!({"id": fallback}))[1].clone();
+        assert_eq!((&skipped["afterId"], &skipped["state"]), (&json!(first), &json!("succeeded")));
+        assert_eq!(kinds(database.connection(), &follower), ["enqueued", "unblocked", "promoted"]);
+        let late = enqueue(database.connection(), after("succeeded"));
+        for id in [&follower, &late] {
+            rpc(database.connection(), "rpc_cancel", json!({"id": id}));
+            let told = ["enqueued", "unblocked", "promoted", "cancel_requested", "canceled"];
+            assert_eq!(kinds(database.connection(), id), told);
+        }
+    });
+}
