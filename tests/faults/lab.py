@@ -82,6 +82,9 @@ class Lab:
         self.schema = "drayhorse" if own_database else name
         self.children: list[Child] = []
         self.record_file = folder / "records"
+        self.record_file.touch()
+        self._records: list[Record] = []
+        self._records_read = 0
 
     def __enter__(self) -> Lab:
         try:
@@ -208,11 +211,16 @@ class Lab:
 
     def records(self, *kinds: str, job: str | None = None) -> list[Record]:
         """What the programs recorded, in the order in which it was written."""
-        if not self.record_file.exists():
-            return []
-        lines = map(json.loads, self.record_file.read_text().splitlines())
-        found = [Record(line.pop("what"), line.pop("pid"), line.pop("at"), line) for line in lines]
-        return [r for r in found if (not kinds or r.what in kinds) and (job is None or r.more.get("job") == job)]
+        with self.record_file.open("rb") as file:
+            file.seek(self._records_read)
+            # A line that is just being written may be seen in part.
+            whole, newline, _ = file.read().rpartition(b"\n")
+        self._records_read += len(whole) + len(newline)
+        for line in map(json.loads, whole.splitlines()):
+            self._records.append(Record(line.pop("what"), line.pop("pid"), line.pop("at"), line))
+        return [
+            r for r in self._records if (not kinds or r.what in kinds) and (job is None or r.more.get("job") == job)
+        ]
 
     def starts(self, job: str | None = None) -> list[Record]:
         """Starts of handlers."""
