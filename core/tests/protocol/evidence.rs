@@ -109,3 +109,39 @@ fn each_attempt_keeps_its_record() {
         );
     });
 }
+
+/// Every time in SQL goes through one function, so that a test moves all of them. An id is no time: only it is made from
+/// the server's own clock.
+#[test]
+fn every_time_goes_through_one_function() {
+    support::on_each_server("oneclock", |database| {
+        let others: Vec<String> = database
+            .rows(
+                r"select proname::text from pg_proc p where pronamespace = current_schema::regnamespace
+                  and proname not in ('clock_now', 'advance_clock', 'uuid7')
+                  and prosrc ~* '\m(now\(\)|(clock|statement|transaction)_timestamp|current_timestamp|localtimestamp|current_time|current_date|timeofday)'",
+                &[],
+            )
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
+        assert!(others.is_empty(), "{others:?}");
+        database.advance_clock(86_400_000);
+        let id = enqueue(database.connection(), json!({"deadlineMs": 60_000, "delayMs": 1_000}));
+        let late = database.rows(
+            "select enqueued_at - clock_timestamp() between '23:59:00' and '24:00:00', run_at - enqueued_at = '1 s', \
+            deadline - enqueued_at = '60 s' from job where id = $1::text::uuid",
+            &[(&id, drayhorse_core::store::Type::TEXT)],
+        );
+        assert_eq!((late[0].get(0), late[0].get(1), late[0].get(2)), (true, true, true));
+        // The clock of the statement, not of the transaction.
+        database.sql("begin; select pg_sleep(0.02)");
+        let second = enqueue(database.connection(), json!({}));
+        let waited = database.rows(
+            "select enqueued_at - now() - interval '1 day' >= '20 ms' from job where id = $1::text::uuid",
+            &[(&second, drayhorse_core::store::Type::TEXT)],
+        );
+        database.sql("commit");
+        assert!(waited[0].get::<_, bool>(0));
+    });
+}
